@@ -137,7 +137,7 @@ def described(row: Row) -> Text:
     shown.append(f"{row.mark} {row.state} {duration(row.since)}".rstrip(), state_style(row.state, strong=True))
     shown.append(f" · {row.why}" if row.why else "")
     seen = f"{row.evidence}, {duration(row.age)} ago" if row.age is not None else row.evidence
-    shown.append(f" · by {seen}" if seen else "", QUIET_STYLE)
+    shown.append(f" · {seen}" if seen else "", QUIET_STYLE)
     shown.append("\n")
     for text, style in gauge(row):
         shown.append(text, style)

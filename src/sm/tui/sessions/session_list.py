@@ -16,12 +16,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from sm.fleet import Row
-from sm.tui.look import CURSOR, HEAD_STYLE, QUIET_STYLE
+from sm.tui.look import CURSOR, GROUND, HEAD_STYLE, QUIET_STYLE
 from sm.tui.sessions.cells import Layout, layout
 from sm.tui.text import duration
 
 CURSOR_STYLE = Style(bgcolor=CURSOR)
 CURSOR_STYLE_WITHOUT_COLOUR = Style(reverse=True)
+GROUND_STYLE = Style(bgcolor=GROUND)
 OLD_STYLE = Style(dim=True)
 HEAD_LINES = 1
 
@@ -148,17 +149,16 @@ class SessionList(ScrollView, can_focus=True):
         line = y + round(self.scroll_y) - HEAD_LINES
         width = self.size.width
         if line < 0:
-            return _strip([Segment(self._layout.head(), HEAD_STYLE)], width, None)
+            return _strip([Segment(self._layout.head(), HEAD_STYLE)], width, GROUND_STYLE)
         if not self.shown and line == 0:
-            return _strip([Segment(self.empty, QUIET_STYLE)], width, None)
+            return _strip([Segment(self.empty, QUIET_STYLE)], width, GROUND_STYLE)
         if line >= len(self.shown):
-            return Strip.blank(width, QUIET_STYLE)
-        strip = _strip(self._line(line), width, OLD_STYLE if self.old else None)
-        if line != self.cursor:
-            return strip
-        return strip.apply_style(CURSOR_STYLE_WITHOUT_COLOUR if self.app.no_color else CURSOR_STYLE)
+            return Strip.blank(width, GROUND_STYLE)
+        style = GROUND_STYLE
+        if line == self.cursor:
+            style = CURSOR_STYLE_WITHOUT_COLOUR if self.app.no_color else CURSOR_STYLE
+        return _strip(self._line(line), width, style + OLD_STYLE if self.old else style)
 
 
-def _strip(segments: list[Segment], width: int, style: Style | None) -> Strip:
-    strip = Strip([Segment(" ", QUIET_STYLE), *segments]).adjust_cell_length(width, QUIET_STYLE)
-    return strip if style is None else strip.apply_style(style)
+def _strip(segments: list[Segment], width: int, style: Style) -> Strip:
+    return Strip([Segment(" ", QUIET_STYLE), *segments]).adjust_cell_length(width, QUIET_STYLE).apply_style(style)
