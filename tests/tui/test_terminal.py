@@ -47,6 +47,11 @@ class Screen:
                 return shown
         raise AssertionError(f"{'not ' if there else ''}shown: {text}\n{shown}")
 
+    async def ended(self):
+        async with asyncio.timeout(PATIENCE_S):
+            while (await self.tmux("display-message", "-p", "#{pane_dead}")).strip() != "1":
+                await asyncio.sleep(0.05)
+
     async def gone(self, text):
         await self.until(text, there=False)
 
@@ -79,7 +84,7 @@ async def test_sm_alone_opens_the_screen_names_the_terminal_and_attaches_and_com
     await screen.tmux("send-keys", "Escape")
     await screen.gone("PgUp PgDn")  # a key right after it would be another one with Alt
     await screen.tmux("send-keys", "q")
-    await screen.until("Pane is dead (status 0")
+    await screen.ended()
 
 
 async def test_with_no_color_it_has_none(screen):
@@ -118,7 +123,7 @@ main()
 async def test_without_textual_it_says_what_to_install(screen):
     await screen.start(command=("-c", WITHOUT_TEXTUAL))
     await screen.until("pip install 'agent-sm[tui]'")
-    await screen.until("Pane is dead (status 1")
+    await screen.ended()
 
 
 async def test_an_agent_gets_the_help_and_not_the_screen(screen):

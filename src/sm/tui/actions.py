@@ -16,7 +16,7 @@ from sm.core.model.context_warnings import advice_of, handoff_file
 from sm.fleet import Row
 from sm.tui.commands.box import CommandBox
 from sm.tui.commands.child import finished
-from sm.tui.commands.terminal import Terminal
+from sm.tui.commands.terminal import CommandTerminal
 from sm.tui.details.box import DetailsBox
 from sm.tui.dialogs.ask import AskBox
 from sm.tui.dialogs.box import refusal_words
@@ -44,7 +44,7 @@ class SessionActions(App[None]):
     follower: Follower
     main: MainScreen
     clock: Clock
-    terminal: Terminal
+    terminal: CommandTerminal
     lost: str | None
 
     @property

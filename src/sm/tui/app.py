@@ -12,7 +12,7 @@ from sm.client import Client
 from sm.clock import Clock, SystemClock
 from sm.fleet import rows, title
 from sm.tui.actions import SessionActions
-from sm.tui.commands.terminal import OwnTerminal, Terminal
+from sm.tui.commands.terminal import CommandTerminal, OwnTerminal
 from sm.tui.look import CSS, THEME
 from sm.tui.main_screen import MainScreen
 from sm.tui.server.follower import Follower, Picture
@@ -29,7 +29,7 @@ class Dashboard(SessionActions):
     TITLE = "sm"
 
     def __init__(
-        self, connect: Callable[[], Client | None], clock: Clock | None = None, terminal: Terminal | None = None
+        self, connect: Callable[[], Client | None], clock: Clock | None = None, terminal: CommandTerminal | None = None
     ) -> None:
         super().__init__(ansi_color="NO_COLOR" in os.environ)  # only then Textual leaves out every colour
         self.terminal = terminal or OwnTerminal()

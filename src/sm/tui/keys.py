@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ListKey:
     key: str
     """As Textual calls it."""
     shown: str
@@ -18,21 +18,21 @@ class Key:
 
 
 KEYS = (
-    Key("enter", "Enter", "attach", "attach", "attach to the session; detach (Ctrl-b d) comes back here"),
-    Key("space", "Space", "peek", "peek", "see its pane live, without attaching"),
-    Key("a", "a", "answer", "answer", "answer what it asks: allow, deny with a reason, always, questions"),
-    Key("m", "m", "message", "message", "send it a message"),
-    Key("h", "h", "hand_off", "handoff", "hand off: ask its agent, or by a document made without a model"),
-    Key("i", "i", "details", "details", "its context over time, rotation, messages, cost"),
-    Key("d", "d", "documents", "documents", "its handoff documents as a chain, and their differences"),
-    Key("k", "k", "kill", "kill", "end it, after a question"),
-    Key("r", "r", "restore", "restore", "restart an ended one with its conversation"),
-    Key("slash", "/", "filter", "filter", "show only sessions with these words; Esc shows all"),
-    Key("s", "s", "search", "search", "search all contexts of all sessions"),
-    Key("u", "u", "runs", "runs", "the unattended runs of this directory, and their issues"),
-    Key("colon", ":", "command", "command", "run any sm command and see its output"),
-    Key("question_mark", "?", "help", "keys", "this help"),
-    Key("q", "q", "quit", "quit", "leave; sessions and server keep running"),
+    ListKey("enter", "Enter", "attach", "attach", "attach to the session; detach (Ctrl-b d) comes back here"),
+    ListKey("space", "Space", "peek", "peek", "see its pane live, without attaching"),
+    ListKey("a", "a", "answer", "answer", "answer what it asks: allow, deny with a reason, always, questions"),
+    ListKey("m", "m", "message", "message", "send it a message"),
+    ListKey("h", "h", "hand_off", "handoff", "hand off: ask its agent, or by a document made without a model"),
+    ListKey("i", "i", "details", "details", "its context over time, rotation, messages, cost"),
+    ListKey("d", "d", "documents", "documents", "its handoff documents as a chain, and their differences"),
+    ListKey("k", "k", "kill", "kill", "end it, after a question"),
+    ListKey("r", "r", "restore", "restore", "restart an ended one with its conversation"),
+    ListKey("slash", "/", "filter", "filter", "show only sessions with these words; Esc shows all"),
+    ListKey("s", "s", "search", "search", "search all contexts of all sessions"),
+    ListKey("u", "u", "runs", "runs", "the unattended runs of this directory, and their issues"),
+    ListKey("colon", ":", "command", "command", "run any sm command and see its output"),
+    ListKey("question_mark", "?", "help", "keys", "this help"),
+    ListKey("q", "q", "quit", "quit", "leave; sessions and server keep running"),
 )
 FIRST = ("?", "Enter", "Space", "a", "m", "i", "h", "q", "/", "s", "d", "k", "r", ":", "u")
 """In the order in which a wider line names them."""

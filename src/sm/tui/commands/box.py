@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from sm.cli.app import COMMANDS
 from sm.tui.commands.child import end, started
-from sm.tui.dialogs.box import Box, Reach, plain_text
+from sm.tui.dialogs.box import Reach, ServerDialog, plain_text
 from sm.tui.text import lines
 
 MAX_LINES = 5_000
@@ -27,7 +27,7 @@ OPEN_ALREADY = frozenset({"watch"})
 Outside = Callable[[Sequence[str]], None]
 
 
-class CommandBox(Box[None]):
+class CommandBox(ServerDialog[None]):
     wide = True
     hint = "Enter runs it · → completes · ↑ ↓ scroll · Esc ends it, and leaves"
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from sm.tui.commands.child import argv
 
 
-class Terminal(Protocol):
+class CommandTerminal(Protocol):
     def run(self, arguments: Sequence[str]) -> None:
         """Run a command of sm in the terminal, and return once the screen may have it back."""
 

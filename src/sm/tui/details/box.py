@@ -14,7 +14,7 @@ from sm.client import session_path
 from sm.fleet import Row
 from sm.tui.details.chart import chart
 from sm.tui.details.history import history
-from sm.tui.dialogs.box import Box, Reach
+from sm.tui.dialogs.box import Reach, ServerDialog
 from sm.tui.look import HEAD_STYLE, PLAIN_STYLE, QUIET_STYLE
 from sm.tui.main_screen import described
 from sm.tui.server.requests import SeenEvent
@@ -31,7 +31,7 @@ INTERVAL_S = 1.0
 View = dict[str, Any]
 
 
-class DetailsBox(Box[None]):
+class DetailsBox(ServerDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
         Binding("i", "leave", show=False),

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from sm.client import ask_path
 from sm.core.errors import SmError
-from sm.tui.dialogs.box import Box, Reach, plain_text
+from sm.tui.dialogs.box import Reach, ServerDialog, plain_text
 from sm.tui.server.requests import SeenEvent
 from sm.tui.text import lines, one_line
 
@@ -24,7 +24,7 @@ View = dict[str, Any]
 KEYS_FOR = {"permission": "y allow · n deny", "plan": "y approve · n send it back"}
 
 
-class AskBox(Box[str]):
+class AskBox(ServerDialog[str]):
     """Closes with what to say of the answer that was given."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -27,7 +27,7 @@ def plain_text(lines: Iterable[str]) -> Text:
     return Text("\n".join(lines), style=PLAIN_STYLE, end="", no_wrap=False)
 
 
-class Box(ModalScreen[Result]):
+class ServerDialog(ModalScreen[Result]):
     """A dialog; with `wide` a page."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from textual import events
 from textual.widgets import Static
 
-from sm.tui.dialogs.box import Box, Reach, plain_text
+from sm.tui.dialogs.box import Reach, ServerDialog, plain_text
 
 
-class ChoiceBox(Box[str]):
+class ChoiceBox(ServerDialog[str]):
     """Closes with the key that was pressed; None if the user has left."""
 
     def __init__(self, reach: Reach, head: str, choices: Mapping[str, str], about: Sequence[str] = ()) -> None:

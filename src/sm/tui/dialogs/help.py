@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from textual.widgets import Static
 
-from sm.tui.dialogs.box import Box, Reach, plain_text
+from sm.tui.dialogs.box import Reach, ServerDialog, plain_text
 from sm.tui.keys import help_lines
 
 
-class HelpBox(Box[None]):
+class HelpBox(ServerDialog[None]):
     def __init__(self, reach: Reach) -> None:
         super().__init__(reach, "Keys")
 

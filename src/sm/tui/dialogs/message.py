@@ -11,7 +11,7 @@ from textual.widgets import TextArea
 
 from sm.client import session_path
 from sm.fleet import Row
-from sm.tui.dialogs.box import Box, Reach
+from sm.tui.dialogs.box import Reach, ServerDialog
 
 MODES = {
     "sequential": "at the end of its turn",
@@ -41,7 +41,7 @@ class Draft(TextArea):
         self.insert("\n")
 
 
-class MessageBox(Box[str]):
+class MessageBox(ServerDialog[str]):
     """Closes with what to say of the message that was queued."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "mode", show=False, priority=True)]

@@ -11,14 +11,14 @@ from textual.widgets import Static
 
 from sm.client import session_path
 from sm.fleet import Row
-from sm.tui.dialogs.box import Box, Reach, plain_text
+from sm.tui.dialogs.box import Reach, ServerDialog, plain_text
 from sm.tui.text import lines
 
 LINES = 300
 INTERVAL_S = 0.7
 
 
-class PeekBox(Box[str]):
+class PeekBox(ServerDialog[str]):
     """Closes with `attach` if the user wants to continue there."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

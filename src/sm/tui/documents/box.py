@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from sm.client import quoted
 from sm.fleet import Row
-from sm.tui.dialogs.box import Box, Reach, plain_text
+from sm.tui.dialogs.box import Reach, ServerDialog, plain_text
 from sm.tui.documents.difference import difference
 from sm.tui.look import PLAIN_STYLE, QUIET_STYLE
 from sm.tui.text import duration, lines, one_line
@@ -23,7 +23,7 @@ from sm.tui.text import duration, lines, one_line
 View = dict[str, Any]
 
 
-class DocumentsBox(Box[None]):
+class DocumentsBox(ServerDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
         Binding("d", "compare", show=False),

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from sm.tui.commands.child import finished
-from sm.tui.dialogs.box import Box, Reach, plain_text
+from sm.tui.dialogs.box import Reach, ServerDialog, plain_text
 from sm.tui.text import one_line
 
 INTERVAL_S = 10.0
@@ -19,7 +19,7 @@ MAX_RUNS = 10
 View = dict[str, Any]
 
 
-class RunsBox(Box[None]):
+class RunsBox(ServerDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
         Binding("u", "leave", show=False),

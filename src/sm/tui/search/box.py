@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from sm.tui.dialogs.box import Box, Reach
+from sm.tui.dialogs.box import Reach, ServerDialog
 from sm.tui.look import ACCENT, PLAIN_STYLE, QUIET_STYLE
 from sm.tui.text import lines, one_line, time_of_day
 
@@ -19,7 +19,7 @@ MAX_HITS = 100
 View = dict[str, Any]
 
 
-class SearchBox(Box[str]):
+class SearchBox(ServerDialog[str]):
     """Closes with the id of the session to show."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "other", show=False, priority=True)]
