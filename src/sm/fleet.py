@@ -21,7 +21,8 @@ NEEDS = (
     ENDED_STATUSES,
 )
 """Statuses by how much a session needs the user: an answer, a look, another task, nothing."""
-RANKS = {status: rank for rank, statuses in enumerate(NEEDS) for status in statuses}
+RANKS = {status: rank for rank, statuses in reversed([*enumerate(NEEDS)]) for status in statuses}
+"""The first that a status is in."""
 LOST_FOR_S = 7 * 86_400
 """What was lost longer ago was not missed."""
 MARKS = {
