@@ -21,6 +21,8 @@ NEEDS = (
     ENDED_STATUSES,
 )
 """Statuses by how much a session needs the user: an answer, a look, another task, nothing."""
+RANKS = {status: rank for rank, statuses in reversed([*enumerate(NEEDS)]) for status in statuses}
+"""The first that a status is in."""
 LOST_FOR_S = 7 * 86_400
 """What was lost longer ago was not missed."""
 MARKS = {
@@ -120,8 +122,7 @@ def title(shown: Sequence[Row]) -> str:
 
 def need(session: dict[str, Any]) -> int:
     """Return how much the session needs the user; 0 is the most."""
-    shown = state(session)
-    return next((rank for rank, statuses in enumerate(NEEDS) if shown in statuses), len(NEEDS))
+    return RANKS.get(state(session), len(NEEDS))
 
 
 def state(session: dict[str, Any]) -> str:

@@ -5,4 +5,6 @@ from __future__ import annotations
 
 def plain(text: str) -> str:
     """Return a text in one line: characters that would move the cursor or turn the writing direction become `?`."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else "?" for character in text)

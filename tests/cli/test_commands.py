@@ -52,6 +52,14 @@ def test_every_help_fits_60_columns_and_is_ascii(words):
     assert max(map(len, text.splitlines())) <= 60
 
 
+async def test_without_a_terminal_sm_alone_prints_its_help_and_watch_says_what_does_the_same(bare):
+    assert (await bare.run()).out == (await bare.run("--help")).out
+    ran = await bare.run("watch")
+    assert (ran.code, "sm list --json" in ran.err) == (1, True)
+    inside = await bare.run("watch", env={"CLAUDE_SESSION_MANAGER_ID": "ab12cd34"})
+    assert (inside.code, "sm status" in inside.err) == (1, True)
+
+
 async def test_version(bare):
     assert (await bare.run("--version")).out == f"sm {__version__}\n"
 

@@ -103,6 +103,7 @@ CODES: dict[str, tuple[int, str]] = {
     "no_route": (404, "No such route."),
     "no_source": (REFUSED, "The directory is in no project with issues."),
     "no_terminal": (REFUSED, "The command needs a terminal."),
+    "no_textual": (REFUSED, "Textual, with which the live screen is drawn, is not installed."),
     "no_service": (REFUSED, "The server's service cannot be installed, started or removed; the message says why."),
     "not_answering": (503, "A server uses this SM_HOME but does not answer. Exit code 2."),
     "not_found": (404, "No such session, message or ask."),

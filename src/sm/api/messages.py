@@ -140,10 +140,14 @@ async def _found(request: Request, *roles: str) -> dict[str, Any]:
 async def inbox(request: Request) -> Response:
     """What waits for the session or is on its way to it, in the order of its delivery by mode.
 
-    With `dead=1` what did not arrive of what it was sent and has sent, each with its reason, the newest first.
+    With `dead=1` what did not arrive of what it was sent and has sent, each with its reason, the newest first; with
+    `all=1` all of that, whatever its state.
     """
     actor = target(request)
-    found = backend(request)
-    rows = found.store.dead_letters if request.query_params.get("dead") == "1" else found.store.inbox
+    store, given = backend(request).store, request.query_params
+    rows = store.newest_messages if given.get("all") == "1" else store.inbox
+    rows = store.dead_letters if given.get("dead") == "1" else rows
     waits = _waits(request, actor.session.id)
-    return answer([message_view(row, found.engine.sessions.who, waits) for row in await rows(actor.session.id)])
+    return answer(
+        [message_view(row, backend(request).engine.sessions.who, waits) for row in await rows(actor.session.id)]
+    )

@@ -12,13 +12,15 @@ import click
 
 from sm import __version__
 from sm.cli.exits import INTERRUPTED
-from sm.cli.format import fail, show
+from sm.cli.format import fail, is_terminal, show
+from sm.client import inside_session
 from sm.core.errors import Refused, SmError, error
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Sessions": {
         "new": ("sm.cli.new:new", "Start an agent in a pane and attach to it"),
         "run": ("sm.cli.foreground.run:run", "Run an agent in this terminal, without tmux"),
+        "watch": ("sm.tui.command:watch", "Show all sessions live, and do everything from there"),
         "list": ("sm.cli.sessions:list_sessions", "List the sessions, their status and how full their contexts are"),
         "attach": ("sm.cli.sessions:attach", "Show a session's pane in this terminal"),
         "send": ("sm.cli.messages:send", "Send a message to other sessions"),
@@ -105,13 +107,8 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        where = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
-        if where is None:
-            return None
-        module, _, name = where[0].partition(":")
-        command = getattr(importlib.import_module(module), name)
-        assert isinstance(command, click.Command)
-        return command
+        name = ALIASES.get(cmd_name, cmd_name)
+        return _command(name) if name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -128,6 +125,13 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(f"{name:<{widest}}", text) for name, (_, text) in group.items()])
 
 
+def _command(name: str) -> click.Command:
+    module, _, function = COMMANDS[name][0].partition(":")
+    command = getattr(importlib.import_module(module), function)
+    assert isinstance(command, click.Command)
+    return command
+
+
 def _other_command(word: str) -> str:
     """Return what to type instead of a command that does not exist."""
     from sm.earlier_tools import hint_for  # noqa: PLC0415  # for a mistake only
@@ -141,17 +145,27 @@ def _other_command(word: str) -> str:
     return f"sm {nearest[0]}" if nearest else "sm --help"
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+)
 @click.version_option(__version__, prog_name="sm", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Keep long-running coding agents working without losing what they know.
 
-    Start with: sm new, sm list, sm attach NAME. Try it without an account: sm demo.
+    Start with: sm new, sm, sm attach NAME. Try it without an account: sm demo.
 
     Sessions are called by name or id, asks by id; of an id the first 4 characters are enough, in any case.
 
-    Documents: sm help troubleshooting, how-it-works, unattended, web, coming-from, glossary, reference.
+    Documents: sm help watch, troubleshooting, how-it-works, unattended, web, coming-from, glossary, reference.
     """
+    if context.invoked_subcommand is None:
+        if inside_session() is None and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+            context.invoke(_command("watch"))
+        else:
+            show(context.get_help())
 
 
 def run(arguments: Sequence[str]) -> int:

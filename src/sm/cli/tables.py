@@ -78,6 +78,8 @@ def _width(widths: Sequence[int]) -> int:
 
 def display_width(text: str) -> int:
     """Return the terminal cells of a text: two for a wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 

@@ -1,0 +1,1 @@
+"""One session: its context over time, its rotation, its messages and its cost."""

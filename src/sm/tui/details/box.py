@@ -1,0 +1,143 @@
+"""The page of one session: what it is, its context over time, its rotation, its messages, its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.widgets import Static
+
+from sm.cli.format import tokens
+from sm.client import session_path
+from sm.fleet import Row
+from sm.tui.details.chart import chart
+from sm.tui.details.history import history
+from sm.tui.dialogs.box import Reach, ServerDialog
+from sm.tui.look import HEAD_STYLE, PLAIN_STYLE, QUIET_STYLE
+from sm.tui.main_screen import described
+from sm.tui.server.requests import SeenEvent
+from sm.tui.text import dollars, duration, one_line, time_of_day
+
+EVENTS = 4_000
+"""That many are read at first."""
+MORE_EVENTS = 200
+"""And of those that come then, at once."""
+MAX_MESSAGES = 12
+PHASES = ("pending", "reserved", "snapshot", "clearing", "empty", "prompting", "done")
+OTHER_PHASES = frozenset({"failed", "cancelled"})
+INTERVAL_S = 1.0
+View = dict[str, Any]
+
+
+class DetailsBox(ServerDialog[None]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "leave", show=False),
+        Binding("i", "leave", show=False),
+    ]
+    wide = True
+    hint = "↑ ↓ scroll · Esc leaves"
+
+    def __init__(self, reach: Reach, row: Row, current: Callable[[], Row | None], now: Callable[[], float]) -> None:
+        """`current` returns the row of the session as it is by now."""
+        super().__init__(reach, row.name)
+        self.row, self.current, self.now = row, current, now
+        self.events: dict[int, View] = {}
+        self._stale = True
+
+    def body(self) -> Iterable[Static]:
+        for name in ("about", "context", "rotation", "messages", "cost"):
+            yield Static("", id=name, markup=False)
+
+    def on_mount(self) -> None:
+        self._refresh_row()
+        self.set_interval(INTERVAL_S, self._refresh_row)
+
+    def happened(self, event: SeenEvent) -> None:
+        self._stale = self._stale or event.session == self.row.id
+
+    def _refresh_row(self) -> None:
+        """Show the row as the list has it; read the rest again if something has happened since."""
+        self.row = self.current() or self.row
+        self.put("about", described(self.row))
+        if self._stale and not any(worker.is_running for worker in self.workers if worker.node is self):
+            self._stale = False
+            self.run_worker(self._read())
+
+    async def _read(self) -> None:
+        path = session_path(self.row.id)
+        found = await self.called("GET", f"{path}/events?lines={MORE_EVENTS if self.events else EVENTS}")
+        view = await self.called("GET", path)
+        messages = await self.called("GET", f"{path}/messages?all=1")
+        costs = await self.called("GET", "/cost")
+        if found is None or view is None or messages is None or costs is None:
+            self._stale = True
+            return
+        if not self.is_attached:
+            return
+        self.events |= {event["number"]: event for event in found["events"]}
+        row, ordered = self.row, [self.events[number] for number in sorted(self.events)]
+        drawn = chart(history(ordered), self.size.width - 8, row.warning_percent, row.critical_percent)
+        parts = {
+            "context": drawn,
+            "rotation": _text(_rotation_lines(view, self.now())),
+            "messages": _text(_message_lines(messages, self.row.id)),
+            "cost": _text(_cost_lines(next((cost for cost in costs if cost["id"] == self.row.id), None))),
+        }
+        for name, content in parts.items():
+            self.put(name, _headed(name, content))
+
+
+def _headed(head: str, content: Text) -> Text:
+    shown = Text("\n", style=PLAIN_STYLE)
+    shown.append(f"{head.upper()}\n", HEAD_STYLE)
+    return shown.append_text(content)
+
+
+def _text(found: Iterable[tuple[str, bool]]) -> Text:
+    """Return lines, those that are quiet in grey."""
+    shown = Text(style=PLAIN_STYLE)
+    for number, (line, quiet) in enumerate(found):
+        shown.append(("\n" if number else "") + one_line(line), QUIET_STYLE if quiet else PLAIN_STYLE)
+    return shown
+
+
+def _rotation_lines(view: View, now: float) -> Iterator[tuple[str, bool]]:
+    found = view["handoff"]
+    phase = found["phase"]
+    if phase is None:
+        yield "no handoff yet", True
+        return
+    steps = PHASES if phase not in OTHER_PHASES else (*PHASES[:-1], phase)
+    yield " → ".join(f"[{step}]" if step == phase else step for step in steps), False
+    since = f"since {duration(now - found['since'])}" if found.get("since") else ""
+    note = f": {found['note']}" if found.get("note") else ""
+    yield f"{phase} {since}{note}", False
+    yield f"document {found['id'] or ''} {found['path'] or 'none'}", True
+
+
+def _message_lines(messages: list[View], session: str) -> Iterator[tuple[str, bool]]:
+    if not messages:
+        yield "no messages", True
+    for view in messages[:MAX_MESSAGES]:
+        incoming = view["target"] == session
+        who = f"from {view['from'] or 'sm'}" if incoming else f"to {view['to']}"
+        channel = f" by {view['channel']}" if view["channel"] else ""
+        reason = f" ({view['reason']})" if view["reason"] else ""
+        yield f"{time_of_day(view['queued'])} {view['state']}{channel} {view['mode']} {who}{reason}", False
+        yield f"         {view.get('text') or ''}", True
+    if len(messages) > MAX_MESSAGES:
+        yield f"{len(messages) - MAX_MESSAGES} older ones", True
+
+
+def _cost_lines(cost: View | None) -> Iterator[tuple[str, bool]]:
+    if cost is None:
+        yield "not known", True
+        return
+    for words, spent in (("this session", cost["spent"]), ("with its children", cost["tree"])):
+        price = dollars(spent["usd"]) or "no price known"
+        yield f"{words}: {price}, {spent['requests']} requests, {tokens(spent['tokens'])} tokens", False
+    for context in cost["contexts"]:
+        spent = context["spent"]
+        yield f"context {context['number']}: {dollars(spent['usd']) or '-'}, {tokens(spent['tokens'])} tokens", True

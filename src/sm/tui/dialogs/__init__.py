@@ -1,0 +1,1 @@
+"""What a key asks before it acts: each dialog orders one thing of the server and says what came of it."""

@@ -1,0 +1,1 @@
+"""The unattended runs of a directory, and how far their issues are."""

@@ -1,0 +1,21 @@
+import os
+
+import pytest
+
+from tests.tui.rig import WIDTHS, environment
+
+
+@pytest.fixture(params=WIDTHS)
+def width(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def own_environment(tmp_path, monkeypatch):
+    """What the screen starts is in this test's world alone."""
+    for name in [*os.environ]:
+        if name not in {"PATH", "LANG", "PYTEST_CURRENT_TEST"}:
+            monkeypatch.delenv(name)
+    (tmp_path / "home").mkdir()
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
