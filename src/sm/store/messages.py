@@ -110,6 +110,15 @@ class MessageTable:
         rows = await self._read(query, (session, session, MAX_SHOWN))
         return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
 
+    async def messages_of(self, session: str, limit: int) -> list[dict[str, object]]:
+        """Return messages to or from a session with the beginning of each body, the newest first."""
+        query = (
+            f"SELECT {COLUMNS}, substr(body, 1, 200) FROM messages WHERE (target = ? OR sender = ?)"  # noqa: S608  # constants
+            " ORDER BY number DESC LIMIT ?"
+        )
+        rows = await self._read(query, (session, session, limit))
+        return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
+
     async def exchanges(self) -> dict[tuple[str, str], int]:
         rows = await self._read("SELECT sender, target, count FROM exchanges")
         return {(str(sender), str(target)): int(str(count)) for sender, target, count in rows}
