@@ -339,6 +339,25 @@ async def test_a_turn_that_failed_without_a_hook_has_failed_if_the_transcript_sa
     assert [event.error for event in found] == ["unauthorized"]
 
 
+async def test_the_turn_that_a_known_usage_limit_has_ended_does_not_fail_again_once_its_client_is_restored(watched):
+    watched.now_is(status=Status.IDLE, at_prompt=False, limit=UsageLimit("five_hour", 3_600.0))
+    watched.shows(IDLE)
+    watched.provider.failed = "usage_limit_exceeded"
+    await watched.look(0.0)
+    assert not [event for event in await watched.look(MISSED_STOP_S) if isinstance(event, ev.TurnFailed)]
+
+
+async def test_a_turn_that_failed_for_its_length_keeps_the_session_blocked(watched):
+    """What becomes its next prompt would have the client compact first."""
+    watched.now_is(status=Status.BLOCKED, at_prompt=False)
+    watched.shows(IDLE)
+    watched.provider.failed = "context_window_exceeded"
+    watched.provider.refused = "out of room"
+    await watched.look(0.0)
+    [found] = [event for event in await watched.look(MISSED_STOP_S) if isinstance(event, ev.TurnFailed)]
+    assert found.refusal == "out of room"
+
+
 async def test_another_conversation_is_reported_once_it_has_lasted(watched):
     watched.shows(IDLE, "c1")
     await watched.look()

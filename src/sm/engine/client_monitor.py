@@ -234,8 +234,9 @@ class ClientMonitor:
             provider = self.providers[session.provider]
             if provider.finished(current.transcript):
                 actor.put(ev.TurnEnded(at=now, conversation=current.id, replayed=True))
-            elif error := provider.failure(current.transcript):
-                actor.put(ev.TurnFailed(at=now, conversation=current.id, error=error))
+            elif session.limit is None and (error := provider.failure(current.transcript)):  # else it is that limit
+                refusal = self._refusal(session) or ""
+                actor.put(ev.TurnFailed(at=now, conversation=current.id, error=error, refusal=refusal))
 
     def _report(self, actor: Actor, observed: Observed, activity: tuple[ev.Activity, str]) -> None:
         if observed.activity != activity:

@@ -10,9 +10,10 @@ from sm.core.model.message import Channel, MessageState, Mode, StoredMessage, me
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.session import Session, Status
 from sm.core.rules.hook_delivery import BATCH_MARGIN, MAX_BATCH
-from sm.core.rules.session.advance import next_alarm
+from sm.core.rules.session.advance import advance, next_alarm
 from sm.core.rules.typed_delivery import MAX_RETRIES
 from sm.providers.claude.traits import CLAUDE
+from sm.providers.codex.traits import CODEX
 from tests.core.playbook import HANDOFF, Playbook, event, result
 
 ALL = tuple(Mode)
@@ -103,6 +104,17 @@ def test_a_clear_is_sought_in_the_conversation_that_it_begins_though_the_client_
     (handed,) = play.session.outbox.handed
     assert handed.transcript == "/t1"
     play >> sought(("m1",)) << ef.RecordMessage("m1", MessageState.CONFIRMED)
+
+
+@pytest.mark.parametrize(
+    ("origin", "confirmed"), [("clear", True), ("witness", True), ("compact", False), ("fork", False)]
+)
+def test_where_no_record_shows_a_command_the_conversation_that_begins_after_it_does(origin, confirmed):
+    play = post(Playbook(), "m1", number=1, command=True, text="/clear") << ef.AwaitComposer(0, patience=120.0)
+    play = (play >> result(ev.ComposerReady)).skip(ef.TypeText) >> result(ev.Typed) << delivered("m1", Channel.COMMAND)
+    began = ev.ConversationStarted(at=play.now + 1, conversation="c1", transcript="/t1", origin=ev.Origin(origin))
+    session, effects = advance(play.session, began, CODEX)
+    assert (ef.RecordMessage("m1", MessageState.CONFIRMED) in effects, not session.outbox.handed) == (confirmed,) * 2
 
 
 @pytest.mark.parametrize("origin", [ev.Origin.STARTUP, ev.Origin.RESUME])

@@ -40,7 +40,7 @@ Telling = ev.MessageQueued | ev.ContextRead
 
 def advance(queue: MessageQueue, event: ev.Event, situation: Situation, *, ours: bool) -> Outcome:
     """Return the queue after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
-    queue, confirmed = answered(queue, event)
+    queue, confirmed = answered(queue, event, situation)
     if isinstance(event, MOVED_ON) and queue.handed:
         queue = marked(queue, event, situation, ours=ours)
     queue, expired = _without_expired(queue, event.at)

@@ -25,13 +25,24 @@ AT_REST = ev.ActivityChanged | ev.ConversationStarted | ev.ClientExited | ev.Ses
 """The client's own queue is empty then."""
 MOVED_ON = AT_REST | ev.ToolUsed | ev.TurnEnded | ev.TurnFailed | ev.PromptSubmitted | ev.ServerStarted
 
+CLEARED = frozenset({ev.Origin.CLEAR, ev.Origin.CLIENT_STATE})
+
 Outcome = tuple[MessageQueue, tuple[Effect, ...]]
 
 
-def answered(queue: MessageQueue, event: ev.Event) -> Outcome:
-    """A prompt that the client took is confirmed by what the agent does next: it is in the transcript before that."""
+def answered(queue: MessageQueue, event: ev.Event, situation: Situation) -> Outcome:
+    """A prompt that the client took is confirmed by what the agent does next: it is in the transcript before that.
+
+    A command of a client that keeps no record of them is confirmed by the conversation that begins after it.
+    """
     answers = isinstance(event, ev.ToolUsed) or (isinstance(event, ev.TurnEnded) and not event.replayed)
-    known = [flight for flight in queue.handed if flight.taken and flight.at < event.at] if answers else []
+    cleared = isinstance(event, ev.ConversationStarted) and event.origin in CLEARED
+    shown = cleared and situation.traits.command_record == ""
+    known = [
+        flight
+        for flight in queue.handed
+        if flight.at < event.at and ((answers and flight.taken) or (shown and flight.channel is Channel.COMMAND))
+    ]
     if not known:
         return queue, ()
     left = replace(queue, handed=tuple(flight for flight in queue.handed if flight not in known))
