@@ -17,6 +17,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import browser
+
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
@@ -115,6 +117,8 @@ def setup() -> None:
 
 
 def program(place: Path) -> Path:
+    if place == browser.PLACE:
+        return browser.CHROMIUM
     return place / "node_modules" / ".bin" / ("codex" if place == CODEX else "claude")
 
 
@@ -126,7 +130,10 @@ def install(place: Path) -> None:
         print(f"setting up the client of {inputs[0]}", flush=True)
         quiet = ("--no-audit", "--no-fund", "--no-package-lock", "--no-update-notifier", "--silent")
         run("npm", "install", *quiet, cwd=place)
-        run(program(place), "--version")
+        if place == browser.PLACE:
+            browser.unpack()
+        else:
+            run(program(place), "--version")
         stamp.write_text(digest(inputs))
 
 
@@ -186,6 +193,7 @@ def _measured(least: int, env: dict[str, str]) -> None:
 
 def test(*arguments: str) -> None:
     install(CODEX)
+    install(browser.PLACE)
     if arguments:
         run(*PYTEST, *arguments)
     else:
@@ -221,6 +229,7 @@ def soak(*arguments: str) -> None:
     All tests that need no real client run once more, measured: they reach most of every package.
     """
     install(CODEX)
+    install(browser.PLACE)
     run(*SIDE_BY_SIDE, "-m", "soak or law", "--hypothesis-profile=many", *arguments)
     for place in (OLDEST, NEWEST, registered()):
         install(place)

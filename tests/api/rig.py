@@ -102,10 +102,11 @@ class House:
         return {**providers["claude"].launched, **providers["codex"].launched}
 
     @contextlib.asynccontextmanager
-    async def listening(self):
-        """The same on a real socket: yields the port."""
+    async def listening(self, port=0):
+        """The same on a real socket: yields the port, a free one if none is given."""
         with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
             config = uvicorn.Config(
                 self.app, log_config=None, lifespan="off", timeout_graceful_shutdown=1, http=Connection
             )

@@ -29,6 +29,17 @@ CHECKED = {
     "the user, a device of theirs": {
         "GET /web/devices",
         "DELETE /web/devices/{device}",
+        "GET /",
+        "GET /web/live",
+        "GET /web/search",
+        "GET /web/sessions/{session}",
+        "GET /web/sessions/{session}/head",
+        "GET /web/sessions/{session}/messages",
+        "GET /web/sessions/{session}/transcript",
+        "GET /web/sessions/{session}/context",
+        "GET /web/sessions/{session}/documents/{handoff}",
+        "GET /web/sessions/{session}/screen",
+        "POST /web/sessions/{session}/keys",
     },
     SELF: {
         "PATCH /sessions/{session}",

@@ -122,3 +122,18 @@ async def test_what_is_left_of_a_session_is_taken_away_and_what_it_left_running_
     left = int(pids.read_text())
     assert alive(left)
     os.kill(left, signal.SIGKILL)
+
+
+async def test_what_a_user_types_elsewhere_reaches_the_program_as_it_is_and_counts_as_typing(rig):
+    clock = FakeClock()
+    program = "import sys, tty; tty.setraw(0); print('ready', flush=True); print(repr(sys.stdin.buffer.raw.read(9)))"
+    pane = await rig.start(sys.executable, "-c", f"{program}; import time; time.sleep(600)", session_id=SESSION)
+    panes = TmuxPanes(rig.panes, clock)
+    tmux_pane = panes.pane(pane.pane_id)
+    await until_there(tmux_pane, "ready")
+    assert (await tmux_pane.look()).typed_ago is None
+    await tmux_pane.user_typed("é\x1b[A\x03-\r".encode())
+    await until_there(tmux_pane, r"b'\xc3\xa9\x1b[A\x03-\r'")
+    clock.advance(5)
+    view = await panes.pane(pane.pane_id).look()
+    assert (view.typed_ago, view.size) == (5, (200, 50))

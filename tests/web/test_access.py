@@ -55,6 +55,7 @@ FROM_BROWSER = {
     "GET /health",
     "GET /web/devices",
     "DELETE /web/devices/{device}",
+    "POST /web/sessions/{session}/keys",
 }
 LOCAL = {
     "POST /hooks/{provider}",

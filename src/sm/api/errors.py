@@ -98,6 +98,7 @@ CODES: dict[str, tuple[int, str]] = {
     "no_prompt": (REFUSED, "The project has neither an open handoff nor a continuation prompt."),
     "no_run": (REFUSED, "The project has had no such unattended run."),
     "no_run_database": (REFUSED, "The PostgreSQL of the runs does not answer, or cannot be used for this project."),
+    "no_page": (REFUSED, "What the page in a browser needs is not installed."),
     "no_qr": (REFUSED, "The library for QR codes is not installed."),
     "no_repository": (REFUSED, "The directory is not in a git repository, or git is missing."),
     "no_route": (404, "No such route."),

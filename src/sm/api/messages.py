@@ -145,9 +145,10 @@ async def inbox(request: Request) -> Response:
     """
     actor = target(request)
     store, given = backend(request).store, request.query_params
-    rows = store.newest_messages if given.get("all") == "1" else store.inbox
-    rows = store.dead_letters if given.get("dead") == "1" else rows
-    waits = _waits(request, actor.session.id)
-    return answer(
-        [message_view(row, backend(request).engine.sessions.who, waits) for row in await rows(actor.session.id)]
-    )
+    session = actor.session.id
+    if given.get("dead") == "1":
+        rows = await store.dead_letters(session)
+    else:
+        rows = await (store.newest_messages(session) if given.get("all") == "1" else store.inbox(session))
+    waits = _waits(request, session)
+    return answer([message_view(row, backend(request).engine.sessions.who, waits) for row in rows])

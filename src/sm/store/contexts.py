@@ -43,3 +43,15 @@ def _by_session(rows: Iterable[Sequence[Any]], kind: Callable[..., T]) -> dict[s
     for session, *values in rows:
         found.setdefault(session, []).append(kind(*values))
     return {session: tuple(values) for session, values in found.items()}
+
+
+def events_of_kinds(
+    connection: sqlite3.Connection, session: str, kinds: Sequence[str], limit: int
+) -> list[dict[str, object]]:
+    """Return the newest events of these kinds, oldest first."""
+    query = (
+        f"SELECT at, kind, data FROM events WHERE session = ? AND kind IN ({', '.join('?' * len(kinds))})"  # noqa: S608  # marks
+        " ORDER BY number DESC LIMIT ?"
+    )
+    rows = connection.execute(query, (session, *kinds, limit)).fetchall()
+    return [dict(zip(("at", "kind", "data"), row, strict=True)) for row in reversed(rows)]

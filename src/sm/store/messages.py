@@ -110,13 +110,13 @@ class MessageTable:
         rows = await self._read(query, (session, session, MAX_SHOWN))
         return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
 
-    async def newest_messages(self, session: str) -> list[dict[str, object]]:
-        """Return messages to or from a session in any state, the newest first."""
+    async def newest_messages(self, session: str, limit: int = MAX_SHOWN) -> list[dict[str, object]]:
+        """Return messages to or from a session in any state, the newest first, with the beginning of each."""
         query = (
             f"SELECT {COLUMNS}, substr(body, 1, 200) FROM messages WHERE target = ? OR sender = ?"  # noqa: S608  # constants
             " ORDER BY number DESC LIMIT ?"
         )
-        rows = await self._read(query, (session, session, MAX_SHOWN))
+        rows = await self._read(query, (session, session, limit))
         return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
 
     async def exchanges(self) -> dict[tuple[str, str], int]:

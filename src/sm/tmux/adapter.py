@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -40,17 +40,20 @@ class TmuxPane:
     panes: PaneOperations
     pane_id: str
     clock: Clock
+    typed: dict[str, float] = field(default_factory=dict)
+    """By pane: when the user last typed there without a terminal that shows it, as in a browser."""
 
     async def look(self) -> View:
         async with _translated():
             screen = await self.panes.snapshot(self.pane_id, joined=False, escapes=True)
         facts = screen.facts
         typed_ago = None
-        if facts.attached:
-            typed_ago = max(0.0, self.clock.now() - (facts.last_activity or 0))
+        if facts.attached or self.pane_id in self.typed:
+            last = max(facts.last_activity or 0, self.typed.get(self.pane_id, 0))
+            typed_ago = max(0.0, self.clock.now() - last)
         behind = not facts.dead and not is_read_out(facts.tty)
         cursor = (facts.cursor_x, facts.cursor_y)
-        return View(tuple(screen.text.split("\n")), cursor, facts.dead, typed_ago, behind)
+        return View(tuple(screen.text.split("\n")), cursor, facts.dead, typed_ago, behind, (facts.width, facts.height))
 
     async def paste(self, text: str) -> None:
         async with _translated():
@@ -63,6 +66,11 @@ class TmuxPane:
     async def chord(self, keys: tuple[str, ...]) -> None:
         async with _translated():
             await self.panes.press(self.pane_id, *keys)
+
+    async def user_typed(self, data: bytes) -> None:
+        self.typed[self.pane_id] = self.clock.now()
+        async with _translated():
+            await self.panes.send_bytes(self.pane_id, data)
 
     async def history(self) -> str:
         """Return all text, without trailing spaces that joining leaves: a narrower terminal would wrap them."""
@@ -79,6 +87,7 @@ class TmuxPane:
 class TmuxPanes:
     panes: PaneOperations
     clock: Clock
+    typed: dict[str, float] = field(default_factory=dict)
 
     async def create(self, session: Session, launch: Launch, log: Path) -> PaneStatus:
         program = Program(launch.argv, Path(session.directory), launch.env, log)
@@ -141,7 +150,7 @@ class TmuxPanes:
             await self.panes.label(pane, text)
 
     def pane(self, pane: str) -> TmuxPane:
-        return TmuxPane(self.panes, pane, self.clock)
+        return TmuxPane(self.panes, pane, self.clock, self.typed)
 
     async def attach(self, pane: str, *, inside_tmux: bool) -> list[str]:
         if await self.status(pane) is None:

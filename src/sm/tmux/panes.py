@@ -214,6 +214,10 @@ class PaneOperations:
             ("send-keys", "-t", pane_id, "-N", str(times), *keys),
         )
 
+    async def send_bytes(self, pane_id: str, data: bytes) -> None:
+        keys = ("send-keys", "-H", "-t", pane_id, *(f"{byte:02x}" for byte in data))
+        await self._write(pane_id, ("copy-mode", "-q", "-t", pane_id), keys)
+
     async def kill(self, pane_id: str) -> None:
         """End the pane; tmux sends SIGHUP to its process group."""
         await self._run(pane_id, ("kill-pane", "-t", pane_id))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from sm.api.app import ROUTES, application
 from sm.api.authority import DEVICE_OR_USER, OPEN, USER, ApiRoute
 from sm.api.routes import Backend
@@ -10,12 +12,18 @@ from sm.web.access import login, manage
 from sm.web.access.devices import Devices
 from sm.web.static_files import static_file
 
+if find_spec("jinja2") and find_spec("markdown_it"):
+    from sm.web.pages.routes import DEVICES, SHOWN
+else:
+    from sm.web.not_installed import DEVICES, SHOWN
+
 ACCESS = [
     ApiRoute("POST", "/web/links", manage.make_link, USER),
-    ApiRoute("GET", "/web/devices", manage.list_devices, DEVICE_OR_USER, from_browser=True),
+    DEVICES,
     ApiRoute("DELETE", "/web/devices/{device}", manage.revoke_device, DEVICE_OR_USER, from_browser=True),
 ]
 PAGES = [
+    *SHOWN,
     ApiRoute("GET", "/login", login.show_login, OPEN),
     ApiRoute("POST", "/login", login.log_in, OPEN),
     ApiRoute("GET", "/web/static/{path:path}", static_file, OPEN),

@@ -22,6 +22,8 @@ class View:
     """Seconds since the user's last key, to about one second; None while no terminal shows the pane."""
     behind: bool = False
     """The pane's process has yet to read keys that were pressed: the lines show nothing of them."""
+    size: tuple[int, int] = (0, 0)
+    """Columns and rows."""
 
 
 class Key:
@@ -44,6 +46,12 @@ class Pane(Protocol):
 
     async def chord(self, keys: tuple[str, ...]) -> None:
         """Press keys that belong together, with nothing in between."""
+
+    async def user_typed(self, data: bytes) -> None:
+        """Give the pane's process what the user has typed at a terminal of their own, as it is.
+
+        From then on the user counts as typing, as in a terminal that shows the pane.
+        """
 
     async def history(self) -> str: ...
     async def printed(self) -> list[str]:

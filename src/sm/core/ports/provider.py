@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from sm.core.events import Activity, Event
@@ -343,6 +344,9 @@ class TranscriptEvidence(TranscriptSource, Protocol):
     def utterance(self, line: bytes) -> Utterance | None:
         """Return what a record of the transcript says in words, for the search; None for what says nothing."""
 
+    def parts(self, line: bytes) -> tuple[TranscriptPart, ...]:
+        """Return what a record of the transcript holds for a reader, in order; nothing for what says nothing."""
+
     def resumable(self, transcript: str) -> bool:
         """Return whether the client can continue that conversation."""
 
@@ -413,3 +417,29 @@ class Utterance:
     text: str
     at: float | None = None
     """UTC seconds, where the record tells."""
+
+
+class PartKind(StrEnum):
+    """Whose words a part of a transcript holds."""
+
+    USER = "user"
+    CLIENT = "client"
+    """What the client or a hook has put between the user's words and the agent."""
+    AGENT = "agent"
+    CALL = "call"
+    RESULT = "result"
+    COMPACTED = "compacted"
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptPart:
+    """One part of a record, as a reader sees it; its text is as the client has it, secrets included."""
+
+    kind: PartKind
+    text: str
+    at: float | None = None
+    """UTC seconds, where the record tells."""
+    tool: str = ""
+    call: str = ""
+    """The id by which a call and its result belong together."""
+    failed: bool = False

@@ -8,12 +8,13 @@ from pathlib import Path
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.context import ContextReading, Source
 from sm.core.model.usage_limit import UsageLimit
-from sm.core.ports.provider import Transcript, Utterance
+from sm.core.ports.provider import Transcript, TranscriptPart, Utterance
 from sm.digest.progress import shows_progress
 from sm.providers.claude import receipts, state, windows
 from sm.providers.claude.task import newest_task
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 from sm.providers.claude.transcript_events import transcript_events
+from sm.providers.claude.transcript_parts import parts
 from sm.providers.claude.usage import ClaudeUsage
 from sm.providers.claude.utterances import utterance
 from sm.providers.jsonl import with_window
@@ -50,6 +51,9 @@ class ClaudeTranscripts:
 
     def utterance(self, line: bytes) -> Utterance | None:
         return utterance(line)
+
+    def parts(self, line: bytes) -> tuple[TranscriptPart, ...]:
+        return parts(line)
 
     def resumable(self, transcript: str) -> bool:
         """The client refuses to resume a conversation without a reply, and then exits with 1 (2.1.328)."""

@@ -8,11 +8,12 @@ from pathlib import Path
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.context import ContextReading
 from sm.core.model.usage_limit import UsageLimit
-from sm.core.ports.provider import Transcript, Utterance
+from sm.core.ports.provider import Transcript, TranscriptPart, Utterance
 from sm.digest.progress import shows_progress
 from sm.providers.codex import files, prompts, receipts, turns
 from sm.providers.codex.transcript import TranscriptReader, compacts_at
 from sm.providers.codex.transcript_events import transcript_events
+from sm.providers.codex.transcript_parts import parts
 from sm.providers.codex.usage import CodexUsage
 from sm.providers.codex.utterances import utterance
 from sm.providers.jsonl import with_window
@@ -46,6 +47,9 @@ class CodexTranscripts:
 
     def utterance(self, line: bytes) -> Utterance | None:
         return utterance(line)
+
+    def parts(self, line: bytes) -> tuple[TranscriptPart, ...]:
+        return parts(line)
 
     def resumable(self, transcript: str) -> bool:
         """A thread that has nothing but its first record is resumed, an archived one is refused (0.171.0)."""

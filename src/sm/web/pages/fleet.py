@@ -1,0 +1,131 @@
+"""What the page of the fleet holds: the asks that wait, a row for each session, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import msgspec
+
+from sm.api.routes import Backend
+from sm.api.sessions import owner_view
+from sm.core.model.session import Session
+from sm.fleet import Row, rows, title
+from sm.web.pages.templates import environment
+from sm.wire import ask_view, session_cost_view
+
+ASK_EVENTS = frozenset({
+    "AskOpened", "AskAnswered", "AskExpired", "AskWithdrawn", "PermissionAsked", "ServerStarted", "ClientExited",
+    "SessionKilled", "SessionRenamed", "TurnEnded",
+})  # fmt: skip
+"""Kinds of events after which other asks may be open."""
+COUNTING = frozenset({"since", "age"})
+"""Members of a row that change by the mere passing of time."""
+KEPT = tuple(member.name for member in fields(Row) if member.name not in COUNTING)
+EVIDENCE_STEP_S = 10
+MAX_SOURCE_AGE_S = 2.0
+"""What of a view is not in the session itself, as the branch, is looked at again after this."""
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowSource:
+    """What a row was made of."""
+
+    session: Session
+    at: float
+    view: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The fleet at one moment."""
+
+    at: float = 0.0
+    sources: dict[str, RowSource] = field(default_factory=dict)
+    """By session."""
+    costs: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    asks: list[dict[str, Any]] = field(default_factory=list)
+    keys: dict[str, Key] = field(default_factory=dict)
+    """By the id of each part: what it shows."""
+
+    @property
+    def title(self) -> str:
+        return title(self.rows)
+
+    def view(self, session: str) -> dict[str, Any]:
+        """Return a session as the API answers."""
+        return self.sources[session].view
+
+
+async def open_asks(backend: Backend) -> list[dict[str, Any]]:
+    found = []
+    for stored in await backend.store.asks(standing=True):
+        actor = backend.engine.sessions.actors.get(stored.session)
+        shown = backend.engine.asks.shown(stored)
+        if actor is not None:
+            details = backend.engine.ports.providers[actor.session.provider].ask_details(shown.request)
+            found.append(msgspec.to_builtins(ask_view(shown, actor.session.name, details)))
+    return found
+
+
+async def spent(backend: Backend) -> list[dict[str, Any]]:
+    return [msgspec.to_builtins(session_cost_view(cost)) for cost in await backend.engine.costs.report()]
+
+
+def picture(backend: Backend, before: Picture, asks: list[dict[str, Any]], costs: list[dict[str, Any]]) -> Picture:
+    """Return the picture of now. A session of which nothing has changed since `before` costs next to nothing."""
+    now = backend.engine.ports.clock.now()
+    sources = {
+        actor.session.id: _source(backend, before.sources.get(actor.session.id), actor.shown, now)
+        for actor in backend.engine.sessions.actors.values()
+    }
+    found = rows([source.view for source in sources.values()], asks, now, costs)
+    keys: dict[str, Key] = {f"row-{row.id}": _key(row, now) for row in found}
+    keys.update({f"ask-{ask['id']}": (ask["state"], ask["name"], ask["reason"]) for ask in asks})
+    return Picture(now, sources, costs, found, asks, keys)
+
+
+def _source(backend: Backend, before: RowSource | None, session: Session, now: float) -> RowSource:
+    if before is not None and before.session is session and 0 <= now - before.at < MAX_SOURCE_AGE_S:
+        return before
+    return RowSource(session, now, msgspec.to_builtins(owner_view(backend, session)))
+
+
+def _key(row: Row, now: float) -> Key:
+    """Return what of a row is news: not that time passes, and of newer evidence for the same only every 10 s."""
+    since = None if row.since is None else round(now - row.since)
+    seen = None if row.age is None else int((now - row.age) / EVIDENCE_STEP_S)
+    return (since, seen, *(getattr(row, name) for name in KEPT))
+
+
+def changed_parts(before: Picture, after: Picture) -> dict[str, str]:
+    """Return the HTML of each part that reads otherwise than before."""
+    found = {}
+    row_item = environment().get_template("_row.html").module.row_item  # type: ignore[attr-defined]  # a macro of it
+    ask_item = environment().get_template("_ask.html").module.ask_item  # type: ignore[attr-defined]
+    for row in after.rows:
+        if before.keys.get(f"row-{row.id}") != after.keys[f"row-{row.id}"]:
+            found[f"row-{row.id}"] = str(row_item(row, after.at))
+    for ask in after.asks:
+        if before.keys.get(f"ask-{ask['id']}") != after.keys[f"ask-{ask['id']}"]:
+            found[f"ask-{ask['id']}"] = str(ask_item(ask, after.at))
+    return found
+
+
+def order(shown: list[Row], asks: list[dict[str, Any]]) -> str:
+    """Return what says which rows and asks there are, in order, and how many need the user."""
+    macro = environment().get_template("_order.html").module.order  # type: ignore[attr-defined]  # a macro of it
+    return str(macro(title(shown), shown, asks))
+
+
+def runs(found: Picture) -> list[dict[str, Any]]:
+    """Return the runs that sessions work for, each with its issues."""
+    by_run: dict[str, list[dict[str, Any]]] = {}
+    for row in found.rows:
+        name, _, rest = (row.attempt or "").partition("/")
+        if name:
+            report = found.view(row.id).get("report") or {}
+            by_run.setdefault(name, []).append({"issue": rest, "row": row, "report": report.get("text", "")})
+    return [{"name": name, "issues": issues} for name, issues in by_run.items()]

@@ -1,0 +1,65 @@
+"""Templates of the page, with every text escaped, and how numbers and times read there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from sm.web.pages.markdown import rendered
+
+FOLDER = Path(__file__).parent.parent / "templates"
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
+THOUSAND = 1_000
+MILLION = 1_000_000
+
+
+def duration(seconds: float | None) -> str:
+    """Return `12 s`, `4 min`, `3 h 5 min` or `2 d 4 h`."""
+    if seconds is None:
+        return "?"
+    whole = max(0, int(seconds))
+    if whole < MINUTE_S:
+        return f"{whole} s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S} min"
+    if whole < DAY_S:
+        return f"{whole // HOUR_S} h {whole % HOUR_S // MINUTE_S} min"
+    return f"{whole // DAY_S} d {whole % DAY_S // HOUR_S} h"
+
+
+def tokens(count: float | None) -> str:
+    if count is None:
+        return "?"
+    if count >= MILLION:
+        return f"{count / MILLION:.1f}M"
+    return f"{count / THOUSAND:.0f}k" if count >= THOUSAND else f"{count:.0f}"
+
+
+def iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def plain(text: object) -> str:
+    """Return a text in one line: characters that would turn the direction of writing become `?`."""
+    return "".join(character if character.isprintable() else "?" for character in str(text))
+
+
+@cache
+def environment() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    filters: dict[str, Callable[..., object]] = {
+        "duration": duration, "tokens": tokens, "iso": iso, "plain": plain, "markdown": rendered,
+    }  # fmt: skip
+    found.filters.update(filters)
+    return found
+
+
+def render(name: str, /, **values: object) -> str:
+    return environment().get_template(name).render(**values)
