@@ -18,7 +18,7 @@ MARKS = {
 KINDS = (*READINGS, *MARKS)
 
 
-class Mark(msgspec.Struct):
+class ChartMark(msgspec.Struct):
     at: float
     words: str
 
@@ -28,7 +28,7 @@ class Chart(msgspec.Struct):
 
     at: list[float]
     tokens: list[int]
-    marks: list[Mark]
+    marks: list[ChartMark]
     warning: int | None = None
     critical: int | None = None
     usable: int | None = None
@@ -40,7 +40,7 @@ def chart(rows: Iterable[Mapping[str, Any]], context: Mapping[str, Any]) -> Char
     for row in rows:
         data = msgspec.json.decode(str(row["data"]))
         if row["kind"] in MARKS:
-            found.marks.append(Mark(float(row["at"]), _words(str(row["kind"]), data)))
+            found.marks.append(ChartMark(float(row["at"]), _words(str(row["kind"]), data)))
             continue
         tokens = data.get("tokens") if row["kind"] == "ContextReported" else (data.get("reading") or {}).get("tokens")
         if isinstance(tokens, int):

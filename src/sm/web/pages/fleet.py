@@ -38,7 +38,7 @@ class RowSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class FleetPicture:
     """The fleet at one moment."""
 
     at: float = 0.0
@@ -74,7 +74,9 @@ async def spent(backend: Backend) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(session_cost_view(cost)) for cost in await backend.engine.costs.report()]
 
 
-def picture(backend: Backend, before: Picture, asks: list[dict[str, Any]], costs: list[dict[str, Any]]) -> Picture:
+def picture(
+    backend: Backend, before: FleetPicture, asks: list[dict[str, Any]], costs: list[dict[str, Any]]
+) -> FleetPicture:
     """Return the picture of now. A session of which nothing has changed since `before` costs next to nothing."""
     now = backend.engine.ports.clock.now()
     sources = {
@@ -84,7 +86,7 @@ def picture(backend: Backend, before: Picture, asks: list[dict[str, Any]], costs
     found = rows([source.view for source in sources.values()], asks, now, costs)
     keys: dict[str, Key] = {f"row-{row.id}": _key(row, now) for row in found}
     keys.update({f"ask-{ask['id']}": (ask["state"], ask["name"], ask["reason"]) for ask in asks})
-    return Picture(now, sources, costs, found, asks, keys)
+    return FleetPicture(now, sources, costs, found, asks, keys)
 
 
 def _source(backend: Backend, before: RowSource | None, session: Session, now: float) -> RowSource:
@@ -100,7 +102,7 @@ def _key(row: Row, now: float) -> Key:
     return (since, seen, *(getattr(row, name) for name in KEPT))
 
 
-def changed_parts(before: Picture, after: Picture) -> dict[str, str]:
+def changed_parts(before: FleetPicture, after: FleetPicture) -> dict[str, str]:
     """Return the HTML of each part that reads otherwise than before."""
     found = {}
     row_item = environment().get_template("_row.html").module.row_item  # type: ignore[attr-defined]  # a macro of it
@@ -120,7 +122,7 @@ def order(shown: list[Row], asks: list[dict[str, Any]]) -> str:
     return str(macro(title(shown), shown, asks))
 
 
-def runs(found: Picture) -> list[dict[str, Any]]:
+def runs(found: FleetPicture) -> list[dict[str, Any]]:
     """Return the runs that sessions work for, each with its issues."""
     by_run: dict[str, list[dict[str, Any]]] = {}
     for row in found.rows:

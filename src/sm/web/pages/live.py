@@ -20,7 +20,7 @@ from sm.api.routes import Backend
 from sm.engine.errors import logged
 from sm.fleet import Row
 from sm.web.pages import fleet
-from sm.web.pages.fleet import Picture
+from sm.web.pages.fleet import FleetPicture
 
 MIN_INTERVAL_S = 0.1
 """Between two pictures."""
@@ -44,7 +44,7 @@ class Live:
     boot: str = field(default_factory=lambda: secrets.token_hex(4))
     """Of this server: versions of another one mean nothing."""
     version: int = 0
-    picture: Picture = field(default_factory=Picture)
+    picture: FleetPicture = field(default_factory=FleetPicture)
     parts: dict[str, Part] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)
     """At which version something last happened to each session."""
@@ -86,12 +86,12 @@ class Live:
                 except TimeoutError:
                     yield self._beat()
 
-    async def refresh(self) -> Picture:
+    async def refresh(self) -> FleetPicture:
         """Make the picture of now; a part that reads as before keeps its version."""
         async with self.making:
             return await self._made()
 
-    async def _made(self) -> Picture:
+    async def _made(self) -> FleetPicture:
         pending, self.pending = self.pending, set()
         read, self.asks_changed = self.asks_changed or not self.pages, False
         asks = await fleet.open_asks(self.backend) if read else None
