@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from starlette.responses import Response
 
+from sm.api.security import is_number
 from sm.core.errors import Refused, SmError, error
 from sm.core.ids import token_hash
 from sm.core.model.device import MAX_UNUSED_S, Device
@@ -29,6 +29,7 @@ SECRET_BYTES = 32
 SEEN_INTERVAL_S = 60.0
 """How exact the time of the last request is stored."""
 MAX_DEVICES = 50
+MAX_PORT_DIGITS = 5
 
 
 @dataclass(slots=True)
@@ -62,9 +63,9 @@ class Devices:
 
     def admits(self, host: str) -> bool:
         named = host.lower()
-        return (
-            named in self.configured_hosts() or re.fullmatch(rf"{re.escape(self.host)}(:\d{{1,5}})?", named) is not None
-        )
+        own, colon, port = named.partition(":")
+        is_own = own == self.host and (not colon or (is_number(port) and len(port) <= MAX_PORT_DIGITS))
+        return is_own or named in self.configured_hosts()
 
     def device(self, secret: str) -> Device | None:
         device = self.by_secret.get(token_hash(secret))

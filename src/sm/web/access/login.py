@@ -100,5 +100,6 @@ def _link(request: Request, body: bytes) -> LoginLink:
 def browser_name(agent: str) -> str:
     """Return a name for the device, made of known words alone."""
     system = next((name for word, name in SYSTEMS if word in agent), "")
-    browser = next((name for word, name in BROWSERS if re.search(rf"\b{word}", agent)), "browser")
+    named = re.split(r"\W+", agent)
+    browser = next((name for word, name in BROWSERS if any(part.startswith(word) for part in named)), "browser")
     return f"{browser} on {system}" if system else browser
