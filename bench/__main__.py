@@ -20,7 +20,7 @@ from bench.table import Row, markdown, plain
 
 FIGURES = (
     *("commands", "reading", "fidelity", "panes", "server", "search", "link"),
-    *("calls", "inside", "codex", "rotation", "restart", "runs", "soak", "tests"),
+    *("calls", "inside", "codex", "rotation", "restart", "runs", "watch", "soak", "tests"),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 NOTES = Path(__file__).with_name("NOTES.md")

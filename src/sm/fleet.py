@@ -88,6 +88,15 @@ class Row:
     ended: bool
     attempt: str | None
 
+    @property
+    def level(self) -> str:
+        """Which threshold its context has passed: `ok`, `warning` or `critical`."""
+        if self.percent is None:
+            return "ok"
+        if self.critical_percent is not None and self.percent >= self.critical_percent:
+            return "critical"
+        return "warning" if self.warning_percent is not None and self.percent >= self.warning_percent else "ok"
+
 
 def rows(
     sessions: Sequence[dict[str, Any]],
@@ -109,7 +118,7 @@ def title(shown: Sequence[Row]) -> str:
     living = [row for row in shown if row.state != "exited"]
     needs = sum(row.needs_user for row in living)
     rest = sum(row.state == "idle" and not row.needs_user for row in living)
-    works = sum(row.need == need({"status": "working"}) for row in living)
+    works = sum(row.need == RANKS["working"] for row in living)
     others = len(living) - needs - rest - works
     counts = (
         (needs, "needs you" if needs == 1 else "need you"),
@@ -137,7 +146,7 @@ def state(session: dict[str, Any]) -> str:
 
 def needs_answer(session: dict[str, Any]) -> bool:
     """Whether it does nothing until the user has looked at it."""
-    return need(session) <= need({"status": "blocked"})
+    return need(session) <= RANKS["blocked"]
 
 
 def is_lost(session: dict[str, Any]) -> bool:

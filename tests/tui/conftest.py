@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from tests.tui.rig import WIDTHS, environment
+from tests.tui.rig import WIDTHS, environment, watching
 
 
 @pytest.fixture(params=WIDTHS)
@@ -19,3 +19,13 @@ def own_environment(tmp_path, monkeypatch):
     (tmp_path / "home").mkdir()
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
+
+
+async def one(api):
+    await api.new("alpha")
+
+
+@pytest.fixture
+async def seen(tmp_path, width):
+    async with watching(tmp_path, width, before=one) as found:
+        yield found

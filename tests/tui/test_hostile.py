@@ -7,20 +7,9 @@ from sm.tui.text import lines, one_line
 from tests.api.test_archive import shows, tended
 from tests.api.test_asks import asking
 from tests.fakes.panes import FakePane
-from tests.tui.rig import watching
 
 MARKUP = "[red]x[/red] [@click=app.quit]q[/] [/]"
 EVIL = f"{MARKUP}\x1b]2;owned\x07\x1b[2J\x1b[31m\x9b2J\x9d0;owned\x9c\x07\x08\u202e\u2028end"
-
-
-async def one(api):
-    await api.new("alpha")
-
-
-@pytest.fixture
-async def seen(tmp_path, width):
-    async with watching(tmp_path, width, before=one) as found:
-        yield found
 
 
 def check(seen, *needed):

@@ -3,8 +3,6 @@
 import asyncio
 import json
 
-import pytest
-
 from sm import __version__
 from sm.lock import ServerLock, announce
 from sm.paths import atomic_write
@@ -34,16 +32,6 @@ QUESTION = {
         ]
     },
 }
-
-
-async def one(api):
-    await api.new("alpha")
-
-
-@pytest.fixture
-async def seen(tmp_path, width):
-    async with watching(tmp_path, width, before=one) as found:
-        yield found
 
 
 def chosen(seen):

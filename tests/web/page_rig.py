@@ -157,3 +157,7 @@ def question(text, *labels, several=False):
 
 def as_json(value):
     return json.dumps(value)
+
+
+def row(tab, name):
+    return tab.page.locator(".row", has_text=name)

@@ -3,19 +3,9 @@
 import pytest
 
 from tests.api.test_asks import RULE, asking
-from tests.web.page_rig import begin, conversation, eventually, prompt, question, site
+from tests.web.page_rig import begin, conversation, eventually, prompt, question, row
 
 pytestmark = pytest.mark.timeout(60)
-
-
-@pytest.fixture
-async def here(tmp_path):
-    async with site(tmp_path) as found:
-        yield found
-
-
-def row(tab, name):
-    return tab.page.locator(".row", has_text=name)
 
 
 @pytest.mark.parametrize("size", ["desktop", "phone"])

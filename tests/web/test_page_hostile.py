@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.api.test_asks import asking
-from tests.web.page_rig import ShownPane, begin, conversation, question, site
+from tests.web.page_rig import ShownPane, begin, conversation, question
 
 pytestmark = pytest.mark.timeout(90)
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'></pre></details>{{7*7}}"
@@ -13,12 +13,6 @@ MARKDOWN = (
     f"{EVIL}\n\n[link](javascript:alert(3)) [rel](/stop) ![i](https://evil.example/x.png) <svg onload=alert(4)>\n\n"
     f"```html\n{EVIL}\n```\n\n| a |\n|:-:|\n| {EVIL} |\n\n[data](data:text/html;base64,PHN2Zz4=) <https://ok.example/>"
 )
-
-
-@pytest.fixture
-async def here(tmp_path):
-    async with site(tmp_path) as found:
-        yield found
 
 
 async def unharmed(tab):

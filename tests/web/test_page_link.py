@@ -6,19 +6,9 @@ import pytest
 
 from tests.api.test_asks import asking
 from tests.web.browser import login_link, served
-from tests.web.page_rig import SIZES, begin, chromium, eventually, prompt, site
+from tests.web.page_rig import SIZES, begin, chromium, eventually, prompt, row
 
 pytestmark = pytest.mark.timeout(90)
-
-
-@pytest.fixture
-async def here(tmp_path):
-    async with site(tmp_path) as found:
-        yield found
-
-
-def row(tab, name):
-    return tab.page.locator(".row", has_text=name)
 
 
 async def test_a_server_that_is_gone_is_shown_over_the_last_picture_and_comes_back(tmp_path):

@@ -14,15 +14,9 @@ from sm.core.model.context import ContextReading
 from sm.web.answers import CSP
 from tests.api.test_archive import shows, tended
 from tests.api.test_asks import asking
-from tests.web.page_rig import ShownPane, begin, conversation, question, site
+from tests.web.page_rig import ShownPane, begin, conversation, question
 
 pytestmark = pytest.mark.timeout(90)
-
-
-@pytest.fixture
-async def here(tmp_path):
-    async with site(tmp_path) as found:
-        yield found
 
 
 async def readings(api, session, *tokens):

@@ -6,7 +6,7 @@ import pytest
 
 from sm.core.ports.panes import View
 from sm.web.pages.screen import harmless, screen_of
-from tests.web.page_rig import ShownPane, begin, eventually, site
+from tests.web.page_rig import ShownPane, begin, eventually
 
 pytestmark = pytest.mark.timeout(60)
 RED = "\x1b[31mred\x1b[0m"
@@ -35,12 +35,6 @@ HOSTILE = [
     "\x1b^payload\x1b\\",
     "\x1bXpayload\x1b\\",
 ]  # fmt: skip
-
-
-@pytest.fixture
-async def here(tmp_path):
-    async with site(tmp_path) as found:
-        yield found
 
 
 async def opened(here, pane, **wanted):

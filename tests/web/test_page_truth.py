@@ -7,17 +7,11 @@ import pytest
 
 from sm.fleet import rows, title
 from tests.api.test_asks import asking
-from tests.web.page_rig import begin, eventually, hooked, prompt, site
+from tests.web.page_rig import begin, eventually, hooked, prompt
 
 pytestmark = pytest.mark.timeout(120)
 SHOWN = """() => [...document.querySelectorAll("#rows > .row")].map((row) =>
     [row.id.slice(4), row.querySelector(".state").textContent.trim().split(/\\s+/).at(-1)])"""
-
-
-@pytest.fixture
-async def here(tmp_path):
-    async with site(tmp_path) as found:
-        yield found
 
 
 async def test_every_row_is_what_the_list_says_while_twenty_sessions_change(here):

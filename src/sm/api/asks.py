@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api.bodies import AskAnswerBody
-from sm.api.routes import answer, backend, body
+from sm.api.routes import Backend, answer, backend, body
 from sm.api.security import Caller, caller_of
 from sm.core.errors import error
 from sm.core.ids import is_prefix
@@ -120,10 +120,14 @@ def _is_parent(request: Request, caller: Caller, stored: StoredAsk) -> bool:
 
 
 def _view(request: Request, stored: StoredAsk) -> AskView:
-    engine = backend(request).engine
-    actor = engine.sessions.actors.get(stored.session)
-    shown = engine.asks.shown(stored)
+    return shown_ask(backend(request), stored)
+
+
+def shown_ask(found: Backend, stored: StoredAsk) -> AskView:
+    """Return an ask as its user is shown it, with what the client's own form of it says."""
+    actor = found.engine.sessions.actors.get(stored.session)
+    shown = found.engine.asks.shown(stored)
     if actor is None:
         return ask_view(shown, stored.session, None)
-    details = engine.ports.providers[actor.session.provider].ask_details(shown.request)
+    details = found.engine.ports.providers[actor.session.provider].ask_details(shown.request)
     return ask_view(shown, actor.session.name, details)

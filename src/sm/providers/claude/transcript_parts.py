@@ -11,6 +11,7 @@ from sm.clock import parse_iso
 from sm.core.ports.provider import PartKind, TranscriptPart
 from sm.providers.claude import authorship
 from sm.providers.jsonl import decoded, well_formed
+from sm.providers.tool_input import named_members
 
 SPEAKERS = (b'"user"', b'"assistant"', b'"compact_boundary"', b'"queued_command"')
 MAX_CHARS = 200_000
@@ -86,11 +87,7 @@ def _spoken(record: _Record, words: str, at: float | None) -> TranscriptPart:
 def _given(value: object) -> str:
     """Return what a tool was given: a lone text as it is, members with their names otherwise."""
     members = value if isinstance(value, dict) else {"input": value}
-    return _cut("\n".join(f"{name}: {_shown(item)}" for name, item in members.items() if item is not None))
-
-
-def _shown(item: object) -> str:
-    return item if isinstance(item, str) else msgspec.json.encode(item).decode()
+    return _cut(named_members(members))
 
 
 def _cut(text: object) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from sm.core.ports.provider import PartKind, TranscriptPart
 from sm.providers.codex.records import RolloutRecord, rollout_record, string, text
 from sm.providers.codex.utterances import CALLS, RESULTS, USER_SHELL, command_line
+from sm.providers.tool_input import named_members
 
 SPEAKERS = (b'"item_completed"', b'"function_call', b'"custom_tool_call', b'"compacted"')
 MAX_CHARS = 200_000
@@ -51,8 +52,4 @@ def _given(arguments: str) -> str:
         members = None
     if not isinstance(members, dict):
         return arguments[:MAX_CHARS]
-    return "\n".join(f"{name}: {_shown(item)}" for name, item in members.items() if item is not None)[:MAX_CHARS]
-
-
-def _shown(item: object) -> str:
-    return item if isinstance(item, str) else msgspec.json.encode(item).decode()
+    return named_members(members)[:MAX_CHARS]

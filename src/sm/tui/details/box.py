@@ -61,9 +61,8 @@ class DetailsBox(ServerDialog[None]):
         """Show the row as the list has it; read the rest again if something has happened since."""
         self.row = self.current() or self.row
         self.put("about", described(self.row))
-        if self._stale and not any(worker.is_running for worker in self.workers if worker.node is self):
+        if self._stale and self.read_again(self._read):
             self._stale = False
-            self.run_worker(self._read())
 
     async def _read(self) -> None:
         path = session_path(self.row.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, ClassVar, TypeVar
 
 from rich.text import Text
@@ -81,6 +81,13 @@ class ServerDialog(ModalScreen[Result]):
         """Show why something was not done; nothing with an empty text."""
         self.put("problem", Text(words))
         self.query("#problem").set(display=bool(words))
+
+    def read_again(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Begin to read what the dialog shows; False while the last reading is not done."""
+        if any(worker.is_running for worker in self.workers if worker.node is self):
+            return False
+        self.run_worker(work())
+        return True
 
     async def called(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401  # JSON
         """Return the answer of the server; None if it refused, which is shown then."""

@@ -42,8 +42,7 @@ class PeekBox(ServerDialog[str]):
         self.set_interval(INTERVAL_S, self._begin)
 
     def _begin(self) -> None:
-        if not any(worker.is_running for worker in self.workers if worker.node is self):
-            self.run_worker(self._read())
+        self.read_again(self._read)
 
     async def _read(self) -> None:
         found = await self.called("GET", session_path(self.row.id, f"/output?lines={LINES}"))

@@ -38,8 +38,7 @@ class RunsBox(ServerDialog[None]):
         self.set_interval(INTERVAL_S, self._begin)
 
     def _begin(self) -> None:
-        if not any(worker.is_running for worker in self.workers if worker.node is self):
-            self.run_worker(self._read())
+        self.read_again(self._read)
 
     async def _read(self) -> None:
         runs = await self._data("list")

@@ -35,15 +35,6 @@ class FleetColumn:
     """A column of rank 0 always stays; of the others the highest rank is left out first."""
 
 
-def level(row: Row) -> str:
-    """Return which threshold its context has passed."""
-    if row.percent is None:
-        return "ok"
-    if row.critical_percent is not None and row.percent >= row.critical_percent:
-        return "critical"
-    return "warning" if row.warning_percent is not None and row.percent >= row.warning_percent else "ok"
-
-
 LEVEL_MARKS = {"ok": "  ", "warning": "! ", "critical": "!!"}
 
 
@@ -57,8 +48,8 @@ def gauge(row: Row, cells: int = GAUGE_CELLS) -> Cell:
         place = int((share or 0) / 100 * cells) - filled
         if share and 0 <= place < len(empty):
             empty[place] = mark
-    style = LEVEL_STYLES[level(row)]
-    words = f"{row.percent:4.0f}%{LEVEL_MARKS[level(row)]}"
+    style = LEVEL_STYLES[row.level]
+    words = f"{row.percent:4.0f}%{LEVEL_MARKS[row.level]}"
     return [("█" * filled, style), ("".join(empty), QUIET_STYLE), (words, style)]
 
 

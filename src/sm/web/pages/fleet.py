@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
+from sm.api.asks import shown_ask
 from sm.api.routes import Backend
 from sm.api.sessions import owner_view
 from sm.core.model.session import Session
 from sm.fleet import Row, rows, title
 from sm.web.pages.templates import environment
-from sm.wire import ask_view, session_cost_view
+from sm.wire import session_cost_view
 
 ASK_EVENTS = frozenset({
     "AskOpened", "AskAnswered", "AskExpired", "AskWithdrawn", "PermissionAsked", "ServerStarted", "ClientExited",
@@ -60,14 +61,9 @@ class FleetPicture:
 
 
 async def open_asks(backend: Backend) -> list[dict[str, Any]]:
-    found = []
-    for stored in await backend.store.asks(standing=True):
-        actor = backend.engine.sessions.actors.get(stored.session)
-        shown = backend.engine.asks.shown(stored)
-        if actor is not None:
-            details = backend.engine.ports.providers[actor.session.provider].ask_details(shown.request)
-            found.append(msgspec.to_builtins(ask_view(shown, actor.session.name, details)))
-    return found
+    standing = await backend.store.asks(standing=True)
+    known = (stored for stored in standing if stored.session in backend.engine.sessions.actors)
+    return [msgspec.to_builtins(shown_ask(backend, stored)) for stored in known]
 
 
 async def spent(backend: Backend) -> list[dict[str, Any]]:

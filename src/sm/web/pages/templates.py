@@ -6,10 +6,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+from sm.plain_text import plain
 from sm.web.pages.markdown import rendered
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 FOLDER = Path(__file__).parent.parent / "templates"
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
@@ -43,19 +46,17 @@ def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def plain(text: object) -> str:
-    """Return a text in one line: characters that would turn the direction of writing become `?`."""
-    return "".join(character if character.isprintable() else "?" for character in str(text))
-
-
 @cache
 def environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  # 30 ms of a server's start
+
     found = Environment(
         loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
     filters: dict[str, Callable[..., object]] = {
-        "duration": duration, "tokens": tokens, "iso": iso, "plain": plain, "markdown": rendered,
+        "duration": duration, "tokens": tokens, "iso": iso, "markdown": rendered,
+        "plain": lambda text: plain(str(text)),
     }  # fmt: skip
     found.filters.update(filters)
     return found
