@@ -5,11 +5,14 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.ids import free_name, name_fault
+from sm.core.model.ask import Ask, AskKind
 from sm.core.model.capacity import ClientLimits, Lesson, Threshold
 from sm.core.model.context import ContextReading, Policy, Source, ToolWork, ToolWorkKind
 from sm.core.model.message import Channel, MessageState, digest, message
 from sm.core.model.primer import primer
+from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import DIALOG_DELAY_S, Foreground, Session, Status
+from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.context_thresholds import thresholds, turns_left
 from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.conversation import follow_conversation
@@ -556,3 +559,31 @@ def test_turns_left_are_counted_by_how_the_context_has_grown():
     past = (play >> event(ev.PromptSubmitted, text="more")).skip(ef.Effect)
     past = (past >> read(160_000)).skip(ef.Effect)
     assert turns_left(past.session) == 0
+
+
+ROTATES = {"rotation": Rotation(HANDOFF, Phase.CLEARING, since=70.0, deadline=90.0)}
+LIMITED = {"limit": UsageLimit("five_hour", 9_000.0, 60.0)}
+ASKED = {"asks": (Ask("a1", AskKind.PERMISSION, "Bash", asked=50.0, hidden=True),)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({}, (Status.IDLE, 40.0, "its screen")),
+        ({"since": 0.0}, (Status.IDLE, 1.0, "its screen")),
+        (ROTATES, (Status.ROTATING, 70.0, "the handoff")),
+        (LIMITED, (Status.LIMITED, 60.0, "the client's words")),
+        (ASKED, (Status.WAITING, 50.0, "its hook")),
+    ],
+)
+def test_what_is_shown_above_the_status_has_a_beginning_and_evidence_of_its_own(changes, shown):
+    session = replace(idle_session(), **{"created": 1.0, "since": 40.0, "evidence": "its screen", **changes})
+    assert (session.shown_status, session.shown_since, session.shown_evidence) == shown
+
+
+def test_turns_left_are_not_known_where_the_context_has_not_grown():
+    play = Playbook()
+    play = (play >> event(ev.PromptSubmitted, text="more")).skip(ef.Effect)
+    play = (play >> read(20_000)).skip(ef.Effect)
+    play = (play >> event(ev.TurnEnded)).skip(ef.Effect)
+    assert turns_left(play.session) is None

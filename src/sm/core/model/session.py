@@ -232,7 +232,7 @@ class Session:
     def shown_since(self) -> float:
         """When the status that is shown began, UTC seconds."""
         shown = self.shown_status
-        if self.rotation is not None and shown is Status.ROTATING and self.status is not shown:
+        if self.rotation is not None and shown is Status.ROTATING:
             return self.rotation.since
         if self.limit is not None and shown is Status.LIMITED:
             return self.limit.since
