@@ -226,19 +226,40 @@ def measuring_processes() -> Iterator[None]:
 def soak(*arguments: str) -> None:
     """What takes long: every case of the tests that have many, laws on many more examples, fifty agents' messages.
 
-    All tests that need no real client run once more, measured: they reach most of every package.
+    All tests that need no real client run once more, measured: they reach most of every package. A part that fails does
+    not keep the next from running: what takes hours is to tell everything at once.
     """
     install(CODEX)
     install(browser.PLACE)
-    run(*SIDE_BY_SIDE, "-m", "soak or law", "--hypothesis-profile=many", *arguments)
+    failed = []
+    with noted(failed, "every case and law"):
+        run(*SIDE_BY_SIDE, "-m", "soak or law", "--hypothesis-profile=many", *arguments)
     for place in (OLDEST, NEWEST, registered()):
-        install(place)
-        print(f"on the client of {place.relative_to(ROOT)}", flush=True)
-        run(*SIDE_BY_SIDE, "-m", "matrix", env={**os.environ, "SM_TESTED_CLIENT": str(program(place))})
-    with measuring_processes():
-        run(*SIDE_BY_SIDE, "-m", REACHING, "--hypothesis-profile=few")
-    _measured(95, MEASURING_ALL)
-    run(BIN / "python", "-m", "bench", "soak")
+        with noted(failed, f"the client of {place.relative_to(ROOT)}"):
+            install(place)
+            run(*SIDE_BY_SIDE, "-m", "matrix", env={**os.environ, "SM_TESTED_CLIENT": str(program(place))})
+    with noted(failed, "what the tests reach"):
+        with measuring_processes():
+            run(*SIDE_BY_SIDE, "-m", REACHING, "--hypothesis-profile=few")
+        _measured(95, MEASURING_ALL)
+    with noted(failed, "fifty agents' messages"):
+        run(BIN / "python", "-m", "bench", "soak")
+    if failed:
+        sys.exit(f"soak: failed: {'; '.join(failed)}")
+    print("soak: every part passed")
+
+
+@contextlib.contextmanager
+def noted(failed: list[str], part: str) -> Iterator[None]:
+    """Say which part runs, and note it as failed where a command in it does."""
+    print(f"soak: {part}", flush=True)
+    try:
+        yield
+    except SystemExit as end:
+        if not end.code:
+            raise
+        print(f"soak: {part}: failed", flush=True)
+        failed.append(part)
 
 
 def registered() -> Path:
