@@ -231,7 +231,7 @@ def soak(*arguments: str) -> None:
     """
     install(CODEX)
     install(browser.PLACE)
-    failed = []
+    failed: list[str] = []
     with noted(failed, "every case and law"):
         run(*SIDE_BY_SIDE, "-m", "soak or law", "--hypothesis-profile=many", *arguments)
     for place in (OLDEST, NEWEST, registered()):
