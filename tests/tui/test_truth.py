@@ -43,7 +43,7 @@ async def truth(seen):
     """What the server says now, in rows as of the picture that is shown."""
     _, sessions = await seen.api.call("GET", "/sessions")
     _, asks = await seen.api.call("GET", "/asks")
-    return tuple(rows(sessions, asks, seen.app.follower.picture.at, seen.app.follower.picture.costs))
+    return tuple(rows(sessions, asks, seen.app.follower.picture.costs))
 
 
 @contextlib.asynccontextmanager

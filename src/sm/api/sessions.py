@@ -43,8 +43,14 @@ BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
 async def list_sessions(request: Request) -> Response:
-    """All of them for the user; a session sees itself and its children whole and the names and status of the others."""
-    sessions = [actor.shown for actor in backend(request).engine.sessions.actors.values()]
+    """All of them for the user; a session sees itself and its children whole and the names and status of the others.
+
+    `ids`, with commas between them, asks for these only; one that is not there any more is left out.
+    """
+    actors = backend(request).engine.sessions.actors
+    wanted = request.query_params.get("ids")
+    named = None if wanted is None else frozenset(wanted.split(","))
+    sessions = [actor.shown for name, actor in actors.items() if named is None or name in named]
     return answer([_view(request, session) for session in sessions])
 
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 
+from textual.app import App
 from textual.screen import Screen
 
 from sm.client import Client
@@ -55,8 +56,8 @@ class Dashboard(SessionActions):
             self.lost = None
             self.main.lose("")
         self._drawn = time.monotonic()
-        shown = rows(picture.sessions, picture.asks, picture.at, picture.costs)
-        self.main.show(shown)
+        shown = rows(picture.sessions, picture.asks, picture.costs)
+        self.main.show(shown, picture.at)
         self._name_terminal(f"sm: {title(shown)}")
 
     def _lose(self, why: str) -> None:
@@ -81,8 +82,7 @@ class Dashboard(SessionActions):
         if self.lost is not None:
             self._say_lost()
         elif time.monotonic() >= self._drawn + TICK_S:
-            picture = self.follower.picture
-            self.main.show(rows(picture.sessions, picture.asks, self.clock.now(), picture.costs))
+            self.main.count_on(self.clock.now())
 
     def _happened(self, event: SeenEvent) -> None:
         """Pass an event on to the page that is open."""
@@ -93,6 +93,6 @@ class Dashboard(SessionActions):
     def _name_terminal(self, words: str) -> None:
         """Give the terminal its title, where there is a terminal."""
         if words != self.title:
-            self.title = words
+            self.set_reactive(App.title, words)  # nothing on the screen shows it: drawn again, all of it would be
             if self._driver is not None and not self.is_headless:
                 self._driver.write(f"\x1b]2;{words}\x07")

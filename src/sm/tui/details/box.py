@@ -60,7 +60,7 @@ class DetailsBox(ServerDialog[None]):
     def _refresh_row(self) -> None:
         """Show the row as the list has it; read the rest again if something has happened since."""
         self.row = self.current() or self.row
-        self.put("about", described(self.row))
+        self.put("about", described(self.row, self.now()))
         if self._stale and self.read_again(self._read):
             self._stale = False
 

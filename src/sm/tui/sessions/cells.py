@@ -15,7 +15,7 @@ from sm.cli.format import tokens
 from sm.cli.tables import display_width, shortened
 from sm.fleet import Row
 from sm.tui.look import BOLD_STYLE, LEVEL_STYLES, PLAIN_STYLE, QUIET_STYLE, state_style
-from sm.tui.text import dollars, duration
+from sm.tui.text import about, dollars
 
 GAP = 2
 MIN_NAME, MAX_NAME = 10, 28
@@ -30,7 +30,8 @@ Cell = list[tuple[str, Style]]
 class FleetColumn:
     head: str
     width: int
-    cell: Callable[[Row], Cell]
+    cell: Callable[[Row, float], Cell]
+    """What it says of a session at a moment (UTC seconds)."""
     rank: int = 0
     """A column of rank 0 always stays; of the others the highest rank is left out first."""
 
@@ -53,41 +54,45 @@ def gauge(row: Row, cells: int = GAUGE_CELLS) -> Cell:
     return [("█" * filled, style), ("".join(empty), QUIET_STYLE), (words, style)]
 
 
-def _name(row: Row) -> Cell:
+def _gauge(row: Row, _: float) -> Cell:
+    return gauge(row)
+
+
+def _name(row: Row, _: float) -> Cell:
     branch = "  " * (row.depth - 1) + BRANCH_MARK if row.depth else ""
     return [(branch, QUIET_STYLE), (row.name, BOLD_STYLE if row.needs_user else PLAIN_STYLE)]
 
 
-def _state(row: Row) -> Cell:
+def _state(row: Row, now: float) -> Cell:
     style = state_style(row.state, strong=row.needs_user)
-    return [(f"{row.mark} {row.state}", style), (f" {duration(row.since)}", style if row.needs_user else QUIET_STYLE)]
+    return [(f"{row.mark} {row.state}", style), (f" {about(row.since, now)}", style if row.needs_user else QUIET_STYLE)]
 
 
-def _words(row: Row) -> Cell:
+def _words(row: Row, _: float) -> Cell:
     """Return why it is in its state, and what its agent said last."""
     said = f"“{row.said}”" if row.said else ""
     why = [(row.why, PLAIN_STYLE)] if row.why else []
     return [*why, *([("  " if why else "", PLAIN_STYLE), (said, QUIET_STYLE)] if said else [])]
 
 
-def _evidence(row: Row) -> Cell:
-    return [(f"{duration(row.age)} {row.evidence}".strip(), QUIET_STYLE)]
+def _evidence(row: Row, now: float) -> Cell:
+    return [(f"{about(row.seen, now)} {row.evidence}".strip(), QUIET_STYLE)]
 
 
-def _client(row: Row) -> Cell:
+def _client(row: Row, _: float) -> Cell:
     model = f" {row.model}" if row.model else ""
     return [(f"{row.provider}{model}", QUIET_STYLE)]
 
 
-def _of(text: Callable[[Row], object]) -> Callable[[Row], Cell]:
-    return lambda row: [(str(text(row)), QUIET_STYLE)]
+def _of(text: Callable[[Row], object]) -> Callable[[Row, float], Cell]:
+    return lambda row, _: [(str(text(row)), QUIET_STYLE)]
 
 
 WORDS = "WHY · SAID"
 COLUMNS = (
     FleetColumn("NAME", MIN_NAME, _name),
     FleetColumn("STATE", 18, _state),
-    FleetColumn("CONTEXT", GAUGE_CELLS + 7, gauge),
+    FleetColumn("CONTEXT", GAUGE_CELLS + 7, _gauge),
     FleetColumn("TURNS", 5, _of(lambda row: "" if row.turns_left is None else f"~{row.turns_left}"), rank=3),
     FleetColumn(WORDS, MIN_WORDS, _words, rank=1),
     FleetColumn("EVIDENCE", 28, _evidence, rank=6),
@@ -111,10 +116,10 @@ class Layout:
     def head(self) -> str:
         return (" " * GAP).join(shortened(column.head, width).ljust(width) for column, width in self.columns)
 
-    def line(self, row: Row) -> list[Segment]:
+    def line(self, row: Row, now: float) -> list[Segment]:
         segments: list[Segment] = []
         for column, width in self.columns:
-            segments += [*_fitted(column.cell(row), width), Segment(" " * GAP, PLAIN_STYLE)]
+            segments += [*_fitted(column.cell(row, now), width), Segment(" " * GAP, PLAIN_STYLE)]
         return segments[:-1]
 
 
@@ -135,7 +140,7 @@ def _is_empty(column: FleetColumn, shown: Sequence[Row]) -> bool:
     return (
         column.rank > 0
         and column.head != WORDS
-        and not any(text.strip() for row in shown for text, _ in column.cell(row))
+        and not any(text.strip() for row in shown for text, _ in column.cell(row, 0.0))
     )
 
 
