@@ -2,7 +2,10 @@
 
 import pytest
 
+from sm.cli.tree import session_columns
 from sm.fleet import MARKS, NEEDS, ask_words, rows, title
+from sm.tui.sessions.cells import gauge
+from sm.web.pages.templates import environment
 
 BIDI = "\u202e"
 
@@ -89,3 +92,18 @@ def test_the_title_counts_the_rows():
 def test_children_follow_their_parent_with_their_need():
     found = [session("i"), session("p", "working"), session("c", "waiting", parent="p0000000")]
     assert [(row.name, row.depth) for row in rows(found, [])] == [("p", 0), ("c", 1), ("i", 0)]
+
+
+def test_a_context_that_is_not_known_is_called_so_in_every_list_alike():
+    nothing = session(context=dict.fromkeys(("tokens", "projected", "usable", "percent")))
+    [row] = rows([nothing], [])
+    cell = next(column for column in session_columns([nothing]) if column.head == "CONTEXT").cells[0]
+    page = str(environment().get_template("_row.html").module.gauge(row))
+    assert [cell, gauge(row)[0][0].strip()] == ["unknown", "unknown"]
+    assert ">context unknown<" in page
+    assert "?" not in page
+
+
+def test_a_context_that_is_not_told_at_all_is_not_called_unknown():
+    others = {"id": "a0000000", "name": "a", "status": "working", "parent": None, "report": None}
+    assert next(column for column in session_columns([others]) if column.head == "CONTEXT").cells == ["-"]

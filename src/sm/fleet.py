@@ -43,6 +43,8 @@ MARKS = {
 NAMED_INPUTS = ("command", "file_path", "path", "url", "pattern", "query", "prompt")
 """The input of a tool that says most of what it is to do."""
 MAX_WHY_CHARS = 300
+UNKNOWN = "unknown"
+"""In place of a value that is not known, as the tokens of a context."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ CHECKED = {
         "GET /web/sessions/{session}",
         "GET /web/sessions/{session}/head",
         "GET /web/sessions/{session}/messages",
+        "GET /web/sessions/{session}/history",
         "GET /web/sessions/{session}/transcript",
         "GET /web/sessions/{session}/context",
         "GET /web/sessions/{session}/documents/{handoff}",

@@ -13,7 +13,7 @@ from rich.style import Style
 
 from sm.cli.format import tokens
 from sm.cli.tables import display_width, shortened
-from sm.fleet import Row
+from sm.fleet import UNKNOWN, Row
 from sm.tui.look import BOLD_STYLE, LEVEL_STYLES, PLAIN_STYLE, QUIET_STYLE, state_style
 from sm.tui.text import about, dollars
 
@@ -42,7 +42,7 @@ LEVEL_MARKS = {"ok": "  ", "warning": "! ", "critical": "!!"}
 def gauge(row: Row, cells: int = GAUGE_CELLS) -> Cell:
     """Return the gauge of a context: full cells, and in the empty ones the thresholds that are still ahead."""
     if row.percent is None:
-        return [((tokens(row.tokens) if row.tokens is not None else "-").ljust(cells + 7), QUIET_STYLE)]
+        return [((tokens(row.tokens) if row.tokens is not None else UNKNOWN).ljust(cells + 7), QUIET_STYLE)]
     filled = max(0, min(cells, round(row.percent / 100 * cells)))
     empty = ["░"] * (cells - filled)
     for share, mark in ((row.warning_percent, "╎"), (row.critical_percent, "┃")):

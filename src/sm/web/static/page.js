@@ -21,6 +21,8 @@
     return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
   }
 
+  const local = (at) => new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+
   // --- what is alive ------------------------------------------------------------------------------------------------
 
   function tick() {
@@ -30,7 +32,11 @@
     }
     for (const time of document.querySelectorAll("time[datetime]:not([data-since]):not([title])")) {
       time.title = time.dateTime;
-      time.textContent = new Date(time.dateTime).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+      time.textContent = local(time.dateTime);
+    }
+    for (const option of document.querySelectorAll("option[data-began]:not([title])")) {
+      option.title = option.dataset.began;
+      option.textContent = option.textContent.replace(option.dataset.began, local(option.dataset.began));
     }
     showLink();
   }
