@@ -90,3 +90,9 @@ def test_the_title_counts_the_rows():
 def test_children_follow_their_parent_with_their_need():
     found = [session("i"), session("p", "working"), session("c", "waiting", parent="p0000000")]
     assert [(row.name, row.depth) for row in rows(found, [], NOW)] == [("p", 0), ("c", 1), ("i", 0)]
+
+
+@pytest.mark.parametrize(("kind", "words"), [("five_hour", "5-hour limit"), ("odd", "usage limit")])
+def test_a_limit_is_named_whatever_else_the_state_is_about(kind, words):
+    [row] = rows([session(status="waiting", detail="asks for permission: Bash", limit={"kind": kind})], [], NOW)
+    assert row.limit == words

@@ -34,7 +34,7 @@ def test_a_chart_draws_what_was_when_and_marks_below_it():
     assert [line[:5] for line in lines[:HEIGHT]] == [f"{share:3.0f}% " for share in (100, 88, 75, 62, 50, 38, 25, 12)]
     columns = [line[5:].ljust(21) for line in lines]
     assert columns[0] == " " * 10 + "█" * 10 + " "
-    assert columns[1] == "─" * 10 + "█" * 10 + "─"
+    assert columns[1] == "━" * 10 + "█" * 10 + "━"
     assert columns[3] == "╌" * 10 + "█" * 10 + "╌"
     assert columns[6] == "█" * 20 + " "
     assert columns[8] == " " * 10 + "w" + " " * 9 + "↻"

@@ -153,7 +153,7 @@ def described(row: Row) -> Text:
     client = (row.name, row.provider, row.model, DRIVERS.get(row.driver, row.driver), row.branch, row.dir, row.attempt)
     shown.append(f"{joined(client)}\n", QUIET_STYLE)
     if row.limit:
-        shown.append(f"limit: {row.limit}  ", WARN)
+        shown.append(f"{row.limit}  ", WARN)
     shown.append(f"“{row.said}”" if row.said else "")
     return shown
 

@@ -29,7 +29,7 @@ def chart(found: ContextHistory, width: int, warning: float | None, critical: fl
     for row in range(HEIGHT, 0, -1):
         floor, top = 100 * (row - 1) / HEIGHT, 100 * row / HEIGHT
         shown.append(f"{top:3.0f}% ", QUIET_STYLE)
-        line = next((mark for at, mark in ((warning, "╌"), (critical, "─")) if at and floor <= at < top), " ")
+        line = next((mark for at, mark in ((warning, "╌"), (critical, "━")) if at and floor <= at < top), " ")
         for percent in levels:
             shown.append(*_cell(percent, floor, line, warning, critical))
         shown.append("\n")

@@ -45,8 +45,8 @@ def gauge(row: Row, cells: int = GAUGE_CELLS) -> Cell:
     filled = max(0, min(cells, round(row.percent / 100 * cells)))
     empty = ["░"] * (cells - filled)
     for share, mark in ((row.warning_percent, "╎"), (row.critical_percent, "┃")):
-        place = int((share or 0) / 100 * cells) - filled
-        if share and 0 <= place < len(empty):
+        place = max(0, int((share or 0) / 100 * cells) - filled)
+        if share and share > row.percent and place < len(empty):
             empty[place] = mark
     style = LEVEL_STYLES[row.level]
     words = f"{row.percent:4.0f}%{LEVEL_MARKS[row.level]}"
@@ -71,12 +71,13 @@ def _words(row: Row) -> Cell:
 
 
 def _evidence(row: Row) -> Cell:
-    return [(f"{duration(row.age)} {row.evidence}".strip(), QUIET_STYLE)]
+    age = duration(row.age)
+    return [(f"{age} ago: {row.evidence}" if age and row.evidence else row.evidence, QUIET_STYLE)]
 
 
 def _client(row: Row) -> Cell:
-    model = f" {row.model}" if row.model else ""
-    return [(f"{row.provider}{model}", QUIET_STYLE)]
+    named = row.model is not None and row.model.startswith(row.provider)
+    return [(row.model if named and row.model else f"{row.provider} {row.model or ''}".rstrip(), QUIET_STYLE)]
 
 
 def _of(text: Callable[[Row], object]) -> Callable[[Row], Cell]:
@@ -90,7 +91,7 @@ COLUMNS = (
     FleetColumn("CONTEXT", GAUGE_CELLS + 7, gauge),
     FleetColumn("TURNS", 5, _of(lambda row: "" if row.turns_left is None else f"~{row.turns_left}"), rank=3),
     FleetColumn(WORDS, MIN_WORDS, _words, rank=1),
-    FleetColumn("EVIDENCE", 28, _evidence, rank=6),
+    FleetColumn("EVIDENCE", 38, _evidence, rank=6),
     FleetColumn("COST", 8, _of(lambda row: dollars(row.usd)), rank=2),
     FleetColumn("ROT", 3, _of(lambda row: row.rotations or ""), rank=5),
     FleetColumn("MSG", 3, _of(lambda row: row.queued or ""), rank=4),
