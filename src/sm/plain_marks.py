@@ -1,4 +1,4 @@
-"""What each mark of ours is in ASCII: of states, gauges, charts, frames, and of text that was cut."""
+"""What each mark is in ASCII: of states, gauges, charts, frames, and of text that was cut."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = CELLS | {"…": "...", "→": "->", "≤": "<=", "≥": ">=", "✓": "ok
 
 
 def in_words(text: str) -> str:
-    """Return running text with plain marks; what is no mark of ours stays."""
+    """Return running text with plain marks; all else stays."""
     return text if text.isascii() else "".join(WORDS.get(character, character) for character in text)
 
 
@@ -27,7 +27,7 @@ def in_cells(text: str) -> str:
 
 
 def marks_in_cells(text: str) -> str:
-    """Return a text with plain marks; what is no mark of ours stays."""
+    """Return a text with plain marks; all else stays."""
     return text if text.isascii() else "".join(CELLS.get(character, character) for character in text)
 
 

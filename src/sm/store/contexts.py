@@ -46,12 +46,10 @@ def _by_session(rows: Iterable[Sequence[Any]], kind: Callable[..., T]) -> dict[s
 
 
 def events_of_kinds(
-    connection: sqlite3.Connection, session: str, kinds: Sequence[str], limit: int
-) -> list[dict[str, object]]:
-    """Return the newest events of these kinds, oldest first."""
-    query = (
-        f"SELECT at, kind, data FROM events WHERE session = ? AND kind IN ({', '.join('?' * len(kinds))})"  # noqa: S608  # marks
-        " ORDER BY number DESC LIMIT ?"
-    )
-    rows = connection.execute(query, (session, *kinds, limit)).fetchall()
-    return [dict(zip(("at", "kind", "data"), row, strict=True)) for row in reversed(rows)]
+    connection: sqlite3.Connection, session: str, kinds: Sequence[str], after: int, limit: int
+) -> list[tuple[int, float, str, str]]:
+    """Return number, time, kind and data of the first events of these kinds after one, oldest first."""
+    marks = ", ".join("?" * len(kinds))
+    query = f"SELECT number, at, kind, data FROM events WHERE session = ? AND number > ? AND kind IN ({marks})"  # noqa: S608  # question marks
+    query += " ORDER BY number LIMIT ?"
+    return connection.execute(query, (session, after, *kinds, limit)).fetchall()

@@ -18,14 +18,11 @@ from sm.core.model.history import Context
 from sm.core.model.session import Session
 from sm.engine.actor import Actor
 from sm.fleet import Row
-from sm.store import contexts
 from sm.web.pages import documents, transcript
-from sm.web.pages.chart import KINDS, Chart, chart
 from sm.web.pages.live import Live
 from sm.wire import message_view, why_it_waits
 
 MAX_MESSAGES = 50
-MAX_EVENTS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +77,6 @@ class SessionPage:
     def _transcript(self) -> tuple[str, str]:
         current = self.session.conversation
         return (current.transcript if current else None) or "", self.session.provider
-
-    async def chart(self) -> Chart:
-        context = self.live.picture.view(self.session.id).get("context") or {}
-        query = partial(contexts.events_of_kinds, session=self.session.id, kinds=KINDS, limit=MAX_EVENTS)
-        rows = await self.found.store.database.read(query)
-        return await asyncio.to_thread(chart, rows, context)
 
     async def context_list(self) -> tuple[Context, ...]:
         return (await self.found.archiving.history(self.session.id)).contexts

@@ -1,4 +1,4 @@
-"""The routes of one session's page, and of what it asks for again: head, messages, transcript, chart, screen, keys."""
+"""The routes of one session's page, and of what it asks for again: head, messages, transcript, screen, keys."""
 
 from __future__ import annotations
 
@@ -78,11 +78,6 @@ async def transcript(request: Request) -> Response:
     shown = await found.transcript(before, after)
     more = {"show_earlier": after is None, "show_newer": before is None}
     return html_answer(render("_transcript.html", row=found.row(), transcript=shown, **more))
-
-
-async def context(request: Request) -> Response:
-    """The readings of its context and what happened between them, for the chart."""
-    return answer(await (await _found(request)).chart())
 
 
 async def document(request: Request) -> Response:
