@@ -87,19 +87,19 @@ async def _read(api, session, at, tokens):
     await actor.ask(ev.ContextRead(at=at, conversation=own.id, epoch=own.epoch, reading=reading, usable=167_000))
 
 
-async def _past(api, session, now):
+async def _past(api, session):
     """Give it contexts that fill up, with warnings and handoffs, as over some hours."""
-    actor, at = api.engine.sessions.actors[session], now - 5 * HOUR
+    actor = api.engine.sessions.actors[session]
     for number in range(4):
         for tokens in CONTEXT[: 7 - 2 * (number == 2)]:
-            at += 9 * MINUTE
-            await _read(api, session, at, tokens - 700 * number)
+            await _read(api, session, api.clock.advance(11 * MINUTE), tokens - 700 * number)
         if number < 3:
             new = f"{number:08d}-0000-4000-8000-000000000000"
-            await actor.ask(ev.ConversationStarted(at=at + 5, conversation=new, origin=ev.Origin.CLEAR))
+            at = api.clock.advance(5)
+            await actor.ask(ev.ConversationStarted(at=at, conversation=new, origin=ev.Origin.CLEAR))
 
 
-async def _member(api, place, member, ids, now):
+async def _member(api, place, member, ids):
     session = ids[member.name] = await api.new(member.name, parent=ids.get(member.parent), directory=place)
     await begin(api, session, transcript(place, member))
     return session
@@ -122,12 +122,14 @@ async def _state(api, session, member, now):
 @contextlib.asynccontextmanager
 async def all_states(api, place):
     """Yield their ids by name; two of them ask as long as this is open."""
-    now = api.clock.time = time.time()
+    now = time.time()
+    api.clock.time = now - 5 * HOUR
     api.engine.costs.prices = lambda: PRICES
     ids = {}
     for member in MEMBERS:
-        await _member(api, place, member, ids, now)
-    await _past(api, ids["api server"], now)
+        await _member(api, place, member, ids)
+    await _past(api, ids["api server"])
+    api.clock.time = now
     for target, text in (("importer", "Skip the vendored files."), ("migration", "Then drop the old table.")):
         await api.call("POST", f"/sessions/{ids[target]}/messages", body={"text": text})
     async with (

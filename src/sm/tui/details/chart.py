@@ -47,8 +47,8 @@ def _time(at: float, length: float) -> str:
 
 
 def _span(found: ContextHistory) -> tuple[float, float]:
-    first, last = found.readings[0].at, found.readings[-1].at
-    return first, max(last, first + 1.0)
+    times = [reading.at for reading in found.readings]  # out of order where a clock was set back
+    return min(times), max(*times, min(times) + 1.0)
 
 
 def _place(at: float, span: tuple[float, float], columns: int) -> int:

@@ -23,6 +23,7 @@ MIN_WORDS = 18
 GAUGE_CELLS = 10
 BRANCH_MARK = "└ "
 DRIVERS = {"mod": "plugin", "keys": "keys"}
+WHOLE_DRIVERS = {"mod": "its plugin", "keys": "keys"}
 Cell = list[tuple[str, Style]]
 
 
@@ -76,8 +77,13 @@ def _evidence(row: Row) -> Cell:
 
 
 def _client(row: Row) -> Cell:
-    named = row.model is not None and row.model.startswith(row.provider)
-    return [(row.model if named and row.model else f"{row.provider} {row.model or ''}".rstrip(), QUIET_STYLE)]
+    return [(client_name(row), QUIET_STYLE)]
+
+
+def client_name(row: Row) -> str:
+    """Return client and model; of a model that has the client's name, that alone."""
+    model = row.model or ""
+    return model if model.startswith(row.provider) else f"{row.provider} {model}".rstrip()
 
 
 def _of(text: Callable[[Row], object]) -> Callable[[Row], Cell]:
