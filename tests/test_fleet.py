@@ -107,3 +107,9 @@ def test_a_context_that_is_not_known_is_called_so_in_every_list_alike():
 def test_a_context_that_is_not_told_at_all_is_not_called_unknown():
     others = {"id": "a0000000", "name": "a", "status": "working", "parent": None, "report": None}
     assert next(column for column in session_columns([others]) if column.head == "CONTEXT").cells == ["-"]
+
+
+@pytest.mark.parametrize(("kind", "words"), [("five_hour", "5-hour limit"), ("odd", "usage limit")])
+def test_a_limit_is_named_whatever_else_the_state_is_about(kind, words):
+    [row] = rows([session(status="waiting", detail="asks for permission: Bash", limit={"kind": kind})], [])
+    assert row.limit == words

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sm.core.model.usage_limit import LIMIT_NAMES
 from sm.plain_text import plain
 
 ENDED_STATUSES = frozenset({"exited", "crashed"})
@@ -29,7 +30,7 @@ MARKS = {
     "waiting": "?",
     "blocked": "!",
     "crashed": "✗",
-    "silent": "…",
+    "silent": "⋯",
     "unknown": "~",
     "limited": "‖",
     "idle": "○",
@@ -233,8 +234,8 @@ def ask_words(ask: dict[str, Any]) -> str:
 
 
 def _limit(session: dict[str, Any]) -> str:
-    if session.get("limit"):
-        return str(session.get("detail") or session["limit"].get("kind") or "")
+    if session.get("limit"):  # its detail may tell of something else, as of what it asks
+        return LIMIT_NAMES.get(str(session["limit"].get("kind")), "usage limit")
     return str((session.get("budget") or {}).get("text") or "")
 
 

@@ -4,6 +4,8 @@ import socket
 
 from sm.core import events as ev
 from sm.fleet import title
+from sm.plain_marks import in_cells
+from sm.tui.look import PlainMarks
 from tests.tui.rig import watching
 
 
@@ -103,6 +105,17 @@ async def test_a_server_that_takes_requests_and_answers_none_is_no_server(tmp_pa
             seen.port = silent.getsockname()[1]
             await seen.until("the server does not answer since")
             assert "alpha" in seen.text()
+
+
+async def test_plain_marks_are_where_the_others_were(tmp_path, width):
+    async with watching(tmp_path, width, before=two) as seen:
+        marked = seen.text()
+        seen.app._own_filters = (PlainMarks(),)
+        seen.app.refresh_css()
+        await seen.until(lambda: seen.text() != marked)
+        plain = seen.text()
+        assert plain == "\n".join(in_cells(line) for line in marked.split("\n"))
+        assert "+ starting" in plain
 
 
 async def test_q_leaves(tmp_path, width):

@@ -52,7 +52,7 @@ async def test_the_chart_has_each_reading_and_what_happened(here):
     await tab.page.goto(here.at(f"/web/sessions/{session}"))
     await tab.page.locator("#chart canvas").wait_for()
     found = await tab.page.evaluate(
-        "(path) => fetch(path).then((one) => one.json())", f"/web/sessions/{session}/context"
+        "(path) => fetch(path).then((one) => one.json())", f"/sessions/{session}/context/history"
     )
     assert found["tokens"] == [10_000, 60_000, 150_000]
     assert "started" in {mark["words"] for mark in found["marks"]}

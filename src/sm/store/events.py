@@ -42,15 +42,15 @@ def newest(connection: sqlite3.Connection, session: str, limit: int) -> list[dic
     return _named(("number", "at", "kind", "data"), connection.execute(query, (session, limit)).fetchall()[::-1])
 
 
-def newest_of_kinds(
-    connection: sqlite3.Connection, session: str, kinds: Sequence[str], limit: int
-) -> list[dict[str, object]]:
-    """Return the newest events of these kinds, oldest first."""
+def of_kinds(
+    connection: sqlite3.Connection, session: str, kinds: Sequence[str], after: int, limit: int
+) -> list[tuple[int, float, str, str]]:
+    """Return number, time, kind and data of the first events of these kinds after one, oldest first."""
     query = (
-        f"SELECT at, kind, data FROM events WHERE session = ? AND kind IN ({', '.join('?' * len(kinds))})"  # noqa: S608  # marks
-        " ORDER BY number DESC LIMIT ?"
+        "SELECT number, at, kind, data FROM events WHERE session = ? AND number > ?"
+        f" AND kind IN ({', '.join('?' * len(kinds))}) ORDER BY number LIMIT ?"  # marks
     )
-    return _named(("at", "kind", "data"), connection.execute(query, (session, *kinds, limit)).fetchall()[::-1])
+    return connection.execute(query, (session, after, *kinds, limit)).fetchall()
 
 
 def phases(connection: sqlite3.Connection, session: str, limit: int) -> tuple[PhaseEntered, ...]:

@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 from sm.fleet import Row, title
 from sm.tui.keys import main_bindings, main_hint
 from sm.tui.look import GOOD, PLAIN_STYLE, QUIET_STYLE, WARN, state_style
-from sm.tui.sessions.cells import DRIVERS, gauge
+from sm.tui.sessions.cells import WHOLE_DRIVERS, client_name, gauge
 from sm.tui.sessions.session_list import SessionList
 from sm.tui.text import ago, dollars, one_line
 
@@ -154,10 +154,11 @@ def described(row: Row, now: float) -> Text:
         dollars(row.usd),
     )
     shown.append(f" {joined(rest)}\n", QUIET_STYLE)
-    client = (row.name, row.provider, row.model, DRIVERS.get(row.driver, row.driver), row.branch, row.dir, row.attempt)
+    driver = f"driven by {WHOLE_DRIVERS.get(row.driver, row.driver)}" if row.driver else ""
+    client = (row.name, client_name(row), driver, row.branch, row.dir, row.attempt)
     shown.append(f"{joined(client)}\n", QUIET_STYLE)
     if row.limit:
-        shown.append(f"limit: {row.limit}  ", WARN)
+        shown.append(f"{row.limit}  ", WARN)
     shown.append(f"“{row.said}”" if row.said else "")
     return shown
 

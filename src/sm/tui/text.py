@@ -56,5 +56,9 @@ def time_of_day(at: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
+def date_and_time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
 def dollars(amount: float | None) -> str:
     return "" if amount is None else f"${amount:.2f}"

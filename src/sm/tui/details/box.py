@@ -20,10 +20,6 @@ from sm.tui.main_screen import described
 from sm.tui.server.requests import SeenEvent
 from sm.tui.text import dollars, duration, one_line, time_of_day
 
-EVENTS = 4_000
-"""That many are read at first."""
-MORE_EVENTS = 200
-"""And of those that come then, at once."""
 MAX_MESSAGES = 12
 PHASES = ("pending", "reserved", "snapshot", "clearing", "empty", "prompting", "done")
 OTHER_PHASES = frozenset({"failed", "cancelled"})
@@ -43,7 +39,6 @@ class DetailsBox(ServerDialog[None]):
         """`current` returns the row of the session as it is by now."""
         super().__init__(reach, row.name)
         self.row, self.current, self.now = row, current, now
-        self.events: dict[int, View] = {}
         self._stale = True
 
     def body(self) -> Iterable[Static]:
@@ -66,7 +61,7 @@ class DetailsBox(ServerDialog[None]):
 
     async def _read(self) -> None:
         path = session_path(self.row.id)
-        found = await self.called("GET", f"{path}/events?lines={MORE_EVENTS if self.events else EVENTS}")
+        found = await self.called("GET", f"{path}/context/history")
         view = await self.called("GET", path)
         messages = await self.called("GET", f"{path}/messages?all=1")
         costs = await self.called("GET", "/cost")
@@ -75,9 +70,8 @@ class DetailsBox(ServerDialog[None]):
             return
         if not self.is_attached:
             return
-        self.events |= {event["number"]: event for event in found["events"]}
-        row, ordered = self.row, [self.events[number] for number in sorted(self.events)]
-        drawn = chart(history(ordered), self.size.width - 8, row.warning_percent, row.critical_percent)
+        row = self.row
+        drawn = chart(history(found), self.size.width - 8, row.warning_percent, row.critical_percent)
         parts = {
             "context": drawn,
             "rotation": _text(_rotation_lines(view, self.now())),

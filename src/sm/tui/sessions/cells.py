@@ -23,6 +23,7 @@ MIN_WORDS = 18
 GAUGE_CELLS = 10
 BRANCH_MARK = "└ "
 DRIVERS = {"mod": "plugin", "keys": "keys"}
+WHOLE_DRIVERS = {"mod": "its plugin", "keys": "keys"}
 Cell = list[tuple[str, Style]]
 
 
@@ -46,8 +47,8 @@ def gauge(row: Row, cells: int = GAUGE_CELLS) -> Cell:
     filled = max(0, min(cells, round(row.percent / 100 * cells)))
     empty = ["░"] * (cells - filled)
     for share, mark in ((row.warning_percent, "╎"), (row.critical_percent, "┃")):
-        place = int((share or 0) / 100 * cells) - filled
-        if share and 0 <= place < len(empty):
+        place = max(0, int((share or 0) / 100 * cells) - filled)
+        if share and share > row.percent and place < len(empty):
             empty[place] = mark
     style = LEVEL_STYLES[row.level]
     words = f"{row.percent:4.0f}%{LEVEL_MARKS[row.level]}"
@@ -76,12 +77,18 @@ def _words(row: Row, _: float) -> Cell:
 
 
 def _evidence(row: Row, now: float) -> Cell:
-    return [(f"{about(row.seen, now)} {row.evidence}".strip(), QUIET_STYLE)]
+    age = about(row.seen, now)
+    return [(f"{age} ago: {row.evidence}" if age and row.evidence else row.evidence, QUIET_STYLE)]
 
 
 def _client(row: Row, _: float) -> Cell:
-    model = f" {row.model}" if row.model else ""
-    return [(f"{row.provider}{model}", QUIET_STYLE)]
+    return [(client_name(row), QUIET_STYLE)]
+
+
+def client_name(row: Row) -> str:
+    """Return client and model; of a model that has the client's name, that alone."""
+    model = row.model or ""
+    return model if model.startswith(row.provider) else f"{row.provider} {model}".rstrip()
 
 
 def _of(text: Callable[[Row], object]) -> Callable[[Row, float], Cell]:
@@ -95,7 +102,7 @@ COLUMNS = (
     FleetColumn("CONTEXT", GAUGE_CELLS + 7, _gauge),
     FleetColumn("TURNS", 5, _of(lambda row: "" if row.turns_left is None else f"~{row.turns_left}"), rank=3),
     FleetColumn(WORDS, MIN_WORDS, _words, rank=1),
-    FleetColumn("EVIDENCE", 28, _evidence, rank=6),
+    FleetColumn("EVIDENCE", 38, _evidence, rank=6),
     FleetColumn("COST", 8, _of(lambda row: dollars(row.usd)), rank=2),
     FleetColumn("ROT", 3, _of(lambda row: row.rotations or ""), rank=5),
     FleetColumn("MSG", 3, _of(lambda row: row.queued or ""), rank=4),

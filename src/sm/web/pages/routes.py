@@ -15,7 +15,6 @@ SHOWN = [
     ApiRoute("GET", f"{SESSION}/messages", session_page.message_list, DEVICE_OR_USER, from_browser=True),
     ApiRoute("GET", f"{SESSION}/history", session_page.history, DEVICE_OR_USER, from_browser=True),
     ApiRoute("GET", f"{SESSION}/transcript", session_page.transcript, DEVICE_OR_USER, from_browser=True),
-    ApiRoute("GET", f"{SESSION}/context", session_page.context, DEVICE_OR_USER, from_browser=True),
     ApiRoute("GET", f"{SESSION}/documents/{{handoff}}", session_page.document, DEVICE_OR_USER, from_browser=True),
     ApiRoute("GET", f"{SESSION}/screen", session_page.screen, DEVICE_OR_USER, from_browser=True),
     ApiRoute("POST", f"{SESSION}/keys", session_page.keys, DEVICE_OR_USER, from_browser=True),

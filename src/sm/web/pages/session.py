@@ -20,7 +20,6 @@ from sm.engine.actor import Actor
 from sm.fleet import Row
 from sm.store import contexts, events
 from sm.web.pages import documents
-from sm.web.pages.chart import KINDS, Chart, chart
 from sm.web.pages.contexts import chosen, known_contexts, located
 from sm.web.pages.live import Live
 from sm.web.pages.rotations import MAX_PHASES, RotationLine, rotation_lines, running
@@ -28,7 +27,6 @@ from sm.web.pages.transcript import TranscriptPage, newest, since
 from sm.wire import message_view, why_it_waits
 
 MAX_MESSAGES = 50
-MAX_EVENTS = 20_000
 
 
 class TranscriptRequest(NamedTuple):
@@ -117,12 +115,6 @@ class SessionPage:
     async def rotations(self) -> list[RotationLine]:
         query = partial(events.phases, session=self.session.id, limit=MAX_PHASES)
         return rotation_lines(await self.found.store.database.read(query))
-
-    async def chart(self) -> Chart:
-        context = self.live.picture.view(self.session.id).get("context") or {}
-        query = partial(events.newest_of_kinds, session=self.session.id, kinds=KINDS, limit=MAX_EVENTS)
-        rows = await self.found.store.database.read(query)
-        return await asyncio.to_thread(chart, rows, context)
 
 
 def number(request: Request, name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The routes of one session's page, and of what it asks for again: head, messages, transcript, chart, screen, keys."""
+"""The routes of one session's page, and of what it asks for again: head, messages, transcript, screen, keys."""
 
 from __future__ import annotations
 
@@ -93,11 +93,6 @@ async def transcript(request: Request) -> Response:
     pages = await found.transcript(known, wanted)
     shows = NEWER if wanted.after is not None else OLDER if wanted.before is not None else JOINED
     return html_answer(render("_transcript.html", row=found.row(), contexts=known, pages=pages, shows=shows))
-
-
-async def context(request: Request) -> Response:
-    """The readings of its context and what happened between them, for the chart."""
-    return answer(await (await _found(request)).chart())
 
 
 async def document(request: Request) -> Response:
