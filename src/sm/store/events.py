@@ -46,11 +46,9 @@ def of_kinds(
     connection: sqlite3.Connection, session: str, kinds: Sequence[str], after: int, limit: int
 ) -> list[tuple[int, float, str, str]]:
     """Return number, time, kind and data of the first events of these kinds after one, oldest first."""
-    query = (
-        "SELECT number, at, kind, data FROM events WHERE session = ? AND number > ?"
-        f" AND kind IN ({', '.join('?' * len(kinds))}) ORDER BY number LIMIT ?"  # marks
-    )
-    return connection.execute(query, (session, after, *kinds, limit)).fetchall()
+    marks = ", ".join("?" * len(kinds))
+    query = f"SELECT number, at, kind, data FROM events WHERE session = ? AND number > ? AND kind IN ({marks})"  # noqa: S608  # marks
+    return connection.execute(f"{query} ORDER BY number LIMIT ?", (session, after, *kinds, limit)).fetchall()
 
 
 def phases(connection: sqlite3.Connection, session: str, limit: int) -> tuple[PhaseEntered, ...]:

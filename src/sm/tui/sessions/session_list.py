@@ -69,7 +69,7 @@ class SessionList(ScrollView, can_focus=True):
     def show(self, shown: Sequence[Row]) -> None:
         """Show these sessions. The cursor stays on its session, wherever that is now; in the first line it stays there.
 
-        So a list that nobody touches keeps its top in view: who needs the user most.
+        So the top of a list stays in view until the cursor is moved: who needs the user most.
         """
         before = self.chosen
         self.shown = tuple(shown)
