@@ -61,7 +61,7 @@
     const word = (event) => {
       heard = Date.now();
       lost = false;
-      if (event.lastEventId) seen = event.lastEventId;
+      if (event.lastEventId) body.dataset.seen = seen = event.lastEventId;
     };
     source.addEventListener("open", () => { heard = Date.now(); lost = false; showLink(); });
     source.addEventListener("beat", (event) => {
