@@ -164,6 +164,7 @@ async def _serve(
         feed = Feed(event_data)
         own_tokens = OwnTokens(token_hash(token), lambda: engine.sessions.tokens)
         panes = TmuxPanes(PaneOperations(tmux), clock)
+        devices = await Devices.open(database, clock, str(home.root), partial(_hosts, configuration))
         ports = Ports(
             store=store,
             documents=FileDocuments(home, lambda: configuration.everywhere().channels, own_tokens),
@@ -171,7 +172,9 @@ async def _serve(
             clock=clock,
             providers=providers(home, configuration, sockets, own_tokens),
             policies=configuration,
-            notifier=ConfiguredNotifier(lambda: configuration.everywhere().notify, os.environ, panes.terminals),
+            notifier=ConfiguredNotifier(
+                lambda: configuration.everywhere().notify, os.environ, panes.terminals, devices.channels
+            ),
             redact=partial(redacted, is_own_token=own_tokens),
         )
         engine = engine_on(ports, feed.publish)
@@ -189,8 +192,7 @@ async def _serve(
             problems=lambda: [*configuration.problems(), *engine.problems()],
             environment=_sendable(os.environ),
         )
-        hosts = partial(_hosts, configuration)
-        app = web_application(backend, token, await Devices.open(database, clock, str(home.root), hosts))
+        app = web_application(backend, token, devices)
         await listen(app, sockets, (feed.close, engine.sessions.release, engine.asks.release), home, guard)
 
 
@@ -368,7 +370,7 @@ def providers(
         hook=hook.__file__,
         url=sockets.url,
         socket=str(sockets.private_path),
-        secrets=(str(home.token), str(home.database)),
+        secrets=(str(home.token), str(home.database), str(home.push_key)),
         mod=str(home.plugin_copy(__version__)),
     )
 

@@ -62,6 +62,11 @@ class SmHome:
         return self.root / "token"
 
     @property
+    def push_key(self) -> Path:
+        """The private key by which push services of browsers know this server."""
+        return self.root / "push-key.pem"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 
@@ -275,23 +280,28 @@ _NEW_TOKEN = "remove it, then sm server restart creates a new one"  # noqa: S105
 
 
 def ensure_token(home: SmHome) -> str:
-    """Return the user's token, created if missing. It is linked into place: a reader sees all of it or no file."""
+    """Return the user's token, created if missing."""
     known = read_token(home)
     if known is not None:
         return known
     import secrets  # noqa: PLC0415  # 20 modules that only the server's first start needs
 
-    temporary = home.root / f".tmp-{os.urandom(8).hex()}"
+    create_private(home.token, secrets.token_urlsafe(TOKEN_BYTES).encode())
+    return read_token(home) or ensure_token(home)
+
+
+def create_private(path: Path, data: bytes) -> None:
+    """Write a file that is its user's alone, unless it exists; a reader sees all of it or no file."""
+    temporary = path.with_name(f".tmp-{os.urandom(8).hex()}")
     try:
-        _write_new(temporary, secrets.token_urlsafe(TOKEN_BYTES).encode(), PRIVATE_FILE)
-        os.link(temporary, home.token)  # fails where another process was faster
+        _write_new(temporary, data, PRIVATE_FILE)
+        os.link(temporary, path)  # fails where another process was faster
     except FileExistsError:
         pass
     except OSError as problem:
-        raise write_failed(home.token, problem) from problem
+        raise write_failed(path, problem) from problem
     finally:
         temporary.unlink(missing_ok=True)
-    return read_token(home) or ensure_token(home)
 
 
 def plugin_directory() -> Path:

@@ -83,6 +83,16 @@ class DeviceView(msgspec.Struct):
     revoked: float | None
     this: bool
     """It is the one that asks."""
+    notified: bool = False
+    """It is sent notifications while no page is open."""
+
+
+class PushView(msgspec.Struct):
+    """How the device that asks is notified."""
+
+    key: str
+    """Of this server, as a browser's `applicationServerKey`."""
+    notified: bool
 
 
 class LinkOrder(msgspec.Struct, omit_defaults=True):

@@ -31,6 +31,7 @@ from sm.web.routes import JSON_ROUTES as ROUTES
 from tests.api.rig import USER, house
 from tests.api.test_feed import following
 from tests.fakes.notifier import FakeChannel, FakeNotifier
+from tests.web.browser import logged_in
 
 RECORDED = Path(__file__).with_name("answers.json")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -98,6 +99,9 @@ SHAPES = {
     "POST /web/links": wire.WebLink,
     "GET /web/devices": list[wire.DeviceView],
     "DELETE /web/devices/{device}": wire.DeviceView,
+    "GET /web/push": wire.PushView,
+    "PUT /web/push": wire.DeviceView,
+    "DELETE /web/push": wire.DeviceView,
 }
 """What a reader with the user's token decodes; a refusal is an ErrorAnswer."""
 OTHERS = {
@@ -204,6 +208,7 @@ async def everything(root):
         await of_browsers(record)
         await of_ends(record, kid)
         await of_errors(record, boss)
+        await of_a_notified_browser(record)  # last: it lets time pass, in which a message arrives
         return record
 
 
@@ -450,6 +455,20 @@ async def of_browsers(record):
     await devices.add("phone", read_only=True)
     [phone] = await record.ask("browsers", "GET", "/web/devices")
     await record.ask("browser logged out", "DELETE", f"/web/devices/{phone['id']}")
+
+
+async def of_a_notified_browser(record):
+    devices = record.api.devices
+    devices.push = replace(devices.push, program=("true",))  # takes everything
+    visitor = await logged_in(record.api, name="laptop")
+    record.known[await devices.push.public_key()] = "<key>"
+    subscribed = {"endpoint": "https://push.example.net/x", "keys": {"p256dh": "B" * 87, "auth": "a" * 22}}
+    for label, method in (("key for browsers", "GET"), ("browser notified", "PUT"), ("notified no longer", "DELETE")):
+        answer = await visitor.call(method, "/web/push", json.dumps(subscribed) if method == "PUT" else None)
+        shape = SHAPES[f"{method} /web/push"]
+        assert msgspec.json.encode(msgspec.json.decode(answer.content, type=shape)) == answer.content, label
+        kind = answer.headers["content-type"]
+        record.keep(label, method, "/web/push", {"status": answer.status_code, "type": kind, "answer": answer.json()})
 
 
 def without_frame(event, shape):

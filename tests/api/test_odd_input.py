@@ -52,6 +52,7 @@ BODIES = {
     ("POST", "/asks/{ask}"): bodies.AskAnswerBody,
     ("POST", "/notifications/run-ended"): bodies.RunEndedBody,
     ("POST", "/web/links"): bodies.WebLinkBody,
+    ("PUT", "/web/push"): bodies.PushBody,
 }
 SOUND = {str: "x", float: 60.0, int: 1, bool: False, list[str]: ["sh"], dict[str, str]: {}}
 
@@ -113,6 +114,7 @@ def test_every_body_is_tried():
         bodies.ContextBody,
         bodies.AskBody,
         bodies.ShareBody,
+        bodies.PushKeys,
     }
     assert kinds - set(BODIES.values()) - nested == set()
 

@@ -41,6 +41,7 @@ CHECKED = {
         "GET /web/sessions/{session}/screen",
         "POST /web/sessions/{session}/keys",
     },
+    "a device, for itself alone, a read-only one too": {"GET /web/push", "PUT /web/push", "DELETE /web/push"},
     SELF: {
         "PATCH /sessions/{session}",
         "POST /sessions/{session}/context/rearm",
@@ -102,7 +103,7 @@ FROM_ANYWHERE = {
     "POST /sessions/{session}/messages",
     "POST /messages",
 }
-CALLERS = {"the user": (), "the user, a device of theirs": (), SELF: ("me",), OWNER: ("me", "boss"), ABOVE: ("boss",)}
+CALLERS = dict.fromkeys(CHECKED, ()) | {SELF: ("me",), OWNER: ("me", "boss"), ABOVE: ("boss",)}
 """The sessions of those below that may."""
 TABLE = [(words, route) for words, routes in CHECKED.items() for route in sorted(routes)]
 

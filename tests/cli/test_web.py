@@ -86,7 +86,7 @@ async def test_devices_lists_and_logs_out(desk):
     assert (await desk.run("web", "devices")).err == "no browser is logged in; sm web lets one in\n"
     visitor = await logged_in(desk.api, name="phone", read_only=True)
     head, row = (await desk.run("web", "devices")).out.splitlines()
-    assert head.split() == ["NAME", "ID", "RIGHTS", "SEEN", "SINCE"]
+    assert head.split() == ["NAME", "ID", "RIGHTS", "NOTIFIED", "SEEN", "SINCE"]
     assert row.split()[::2][0] == "phone"
     assert "read-only" in row
     [device] = (await desk.run("web", "devices", "--json")).data

@@ -58,6 +58,8 @@ FROM_BROWSER = {
     "DELETE /web/devices/{device}",
     "POST /web/sessions/{session}/keys",
 }
+OWN = {"PUT /web/push", "DELETE /web/push"}
+"""What a device may do for itself, a read-only one too."""
 LOCAL = {
     "POST /hooks/{provider}",
     "POST /status/{provider}",
@@ -95,7 +97,7 @@ async def asked(visitor, session, row):
         path = path.replace(f"{{{name}}}", value)
     if path == "/events":
         method = "HEAD"  # of an answer that does not end
-    answer = await visitor.call(method, path, "{}" if method in {"POST", "PATCH"} else None)
+    answer = await visitor.call(method, path, "{}" if method in {"POST", "PATCH", "PUT"} else None)
     assert answer.status_code < 500, answer.text
     return answer.json().get("code", "") if answer.status_code >= 400 and answer.content else ""
 
@@ -104,7 +106,7 @@ def test_each_route_is_for_browsers_or_for_the_machine_alone():
     rows = {named(route): route.from_browser for route in EVERY_ROUTE if route.may is not OPEN}
     assert {row for row, from_browser in rows.items() if not from_browser} == LOCAL
     pages = {row for row in rows if row == "GET /" or row.startswith("GET /web/")}
-    assert {row for row, from_browser in rows.items() if from_browser} - pages == FROM_BROWSER - pages
+    assert {row for row, from_browser in rows.items() if from_browser} - pages == FROM_BROWSER - pages | OWN
 
 
 @pytest.mark.parametrize("row", sorted(LOCAL))
@@ -120,6 +122,12 @@ async def test_a_device_acts_as_the_user_and_a_read_only_one_only_looks(api, row
     refused = await asked(await logged_in(api, read_only=True), session, row)
     assert (refused == "read_only") is not row.startswith("GET")
     assert await asked(await logged_in(api), session, row) not in {"not_from_browser", "read_only", "forbidden"}
+
+
+@pytest.mark.parametrize("row", sorted(OWN))
+async def test_what_concerns_a_device_alone_is_for_a_read_only_one_too(api, row):
+    session = await api.new("s1")
+    assert await asked(await logged_in(api, read_only=True), session, row) in {"", "bad_request"}
 
 
 async def test_a_message_of_a_device_is_the_users(api):

@@ -70,6 +70,12 @@ def _only_above(request: Request) -> None:
         raise error("forbidden", "A session may do this to its own children only", "ask the user who runs sm")
 
 
+def _only_device(request: Request) -> None:
+    only_user(request)
+    if caller_of(request).device is None:
+        raise error("forbidden", "Only a browser that is logged in may do this, for itself", "sm web lets one in")
+
+
 def _anybody(_: Request) -> None:
     """Every caller that the guard has let in."""
 
@@ -88,6 +94,7 @@ OWNER = Authority("the user, the session itself, its parent", _only_owner)
 ABOVE = Authority("the user, the session's parent", _only_above)
 ANYBODY = Authority("the user, any session")
 DEVICE_OR_USER = Authority("the user, a device of theirs", only_user)
+OWN_DEVICE = Authority("a device, for itself alone, a read-only one too", _only_device)
 OPEN = Authority("everybody, without a token")
 
 
@@ -141,6 +148,6 @@ class ApiRoute(Route):
             raise not_from_browser()
         if request.method in READING:
             return
-        if caller.device.read_only:
+        if caller.device.read_only and self.may is not OWN_DEVICE:
             raise error("read_only", "This device is read-only", "sm web without --read-only gives another link")
         await check_outside(request)

@@ -233,6 +233,20 @@ class PruneBody(msgspec.Struct, forbid_unknown_fields=True):
     dry_run: bool = False
 
 
+class PushKeys(msgspec.Struct, forbid_unknown_fields=True):
+    p256dh: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{87}\Z")]
+    """A point of the curve P-256, 65 bytes, in base64 as URLs have it."""
+    auth: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{22}\Z")]
+    """16 bytes, likewise."""
+
+
+class PushBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A browser's PushSubscription, without when it expires."""
+
+    endpoint: Annotated[str, msgspec.Meta(max_length=1_024)]
+    keys: PushKeys
+
+
 class WebLinkBody(msgspec.Struct, forbid_unknown_fields=True):
     name: Annotated[str, msgspec.Meta(max_length=40)] = ""
     """Of the device; empty for what its browser is called."""

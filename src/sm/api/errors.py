@@ -67,6 +67,7 @@ CODES: dict[str, tuple[int, str]] = {
     "foreign_host": (403, "The Host header is neither a loopback name nor in `server.hosts`."),
     "foreign_origin": (403, "The request comes from another origin."),
     "foreign_server": (502, "Something else than sm answers at the server's address."),
+    "no_push": (REFUSED, "This browser cannot be notified; the message says why."),
     "no_plugin": (REFUSED, "A client without a screen cannot be started without its plugin."),
     "git_locked": (REFUSED, "Another git holds a lock in the repository."),
     "git_failed": (REFUSED, "git has failed; the message has its words."),

@@ -83,8 +83,9 @@ def _show_devices(found: list[dict[str, Any]]) -> None:
         Column("NAME", [plain(device["name"]) for device in found]),
         Column("ID", [device["id"] for device in found]),
         Column("RIGHTS", ["read-only" if device["read_only"] else "all" for device in found], rank=1),
+        Column("NOTIFIED", ["yes" if device.get("notified") else "no" for device in found], rank=2),
         Column("SEEN", [ago(now - device["seen"]) for device in found]),
-        Column("SINCE", [ago(now - device["created"]) for device in found], rank=2),
+        Column("SINCE", [ago(now - device["created"]) for device in found], rank=3),
     ]
     show(table(columns, terminal_width()))
 

@@ -267,7 +267,7 @@ class Notifications:
         """Send a test by every channel."""
         channels = self.notifier.channels()
         if not channels:
-            hint = "set notify.urls, notify.command or notify.terminal in your config.toml"
+            hint = "set notify.urls, notify.command or notify.terminal in your config.toml, or use the page of sm web"
             raise error("no_channel", "No notification channel is configured", hint)
         return list(await asyncio.gather(*(self._send(TEST, channel) for channel in channels)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sm.core.model.notify_rules import NotifyRules
@@ -21,6 +21,8 @@ class ConfiguredNotifier:
     environ: Mapping[str, str]
     """Of the server: a program gets what is allowed of it."""
     terminals: Callable[[], Awaitable[list[Terminal]]]
+    devices: Callable[[], Sequence[NotifyChannel]] = tuple
+    """Browsers that take notifications."""
 
     def rules(self) -> NotifyRules:
         return self.settings().rules()
@@ -30,7 +32,7 @@ class ConfiguredNotifier:
         services = [ServiceChannel(number, url, self.environ) for number, url in enumerate(found.urls, start=1)]
         commands = [CommandChannel(found.command, self.environ)] if found.command else []
         terminals = [TerminalChannel(found.terminal, self.terminals)] if found.terminal != "off" else []
-        return *services, *commands, *terminals
+        return *services, *commands, *terminals, *self.devices()
 
     def local_offset(self, at: float) -> float:
         return float(time.localtime(at).tm_gmtoff)

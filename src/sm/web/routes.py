@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from sm.api.app import ROUTES, application
-from sm.api.authority import DEVICE_OR_USER, OPEN, USER, ApiRoute
+from sm.api.authority import DEVICE_OR_USER, OPEN, OWN_DEVICE, USER, ApiRoute
 from sm.api.routes import Backend
 from sm.api.security import Guard
-from sm.web.access import login, manage
+from sm.web.access import login, manage, push
 from sm.web.access.devices import Devices
 from sm.web.static_files import static_file
 
@@ -21,6 +21,9 @@ ACCESS = [
     ApiRoute("POST", "/web/links", manage.make_link, USER),
     DEVICES,
     ApiRoute("DELETE", "/web/devices/{device}", manage.revoke_device, DEVICE_OR_USER, from_browser=True),
+    ApiRoute("GET", "/web/push", push.show, OWN_DEVICE, from_browser=True),
+    ApiRoute("PUT", "/web/push", push.notify, OWN_DEVICE, from_browser=True),
+    ApiRoute("DELETE", "/web/push", push.end, OWN_DEVICE, from_browser=True),
 ]
 PAGES = [
     *SHOWN,

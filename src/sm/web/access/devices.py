@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
 from starlette.responses import Response
 
 from sm.api.security import is_number
 from sm.core.errors import Refused, SmError, error
 from sm.core.ids import token_hash
-from sm.core.model.device import MAX_UNUSED_S, Device
+from sm.core.model.device import MAX_UNUSED_S, Device, PushSubscription
 from sm.core.ports.clock import Clock
+from sm.notify.push import PushChannel, PushSender
+from sm.paths import SmHome
 from sm.store.database import Database
 from sm.store.devices import store_device, stored_devices
 from sm.web.access.links import LoginLinks
@@ -40,17 +45,21 @@ class Devices:
     """Tells this server from another one on the same host, for which a browser keeps cookies too."""
     configured_hosts: Callable[[], tuple[str, ...]]
     links: LoginLinks
+    push: PushSender
     by_secret: dict[str, Device] = field(default_factory=dict)
     """By the hash of the secret."""
     endings: dict[str, asyncio.Event] = field(default_factory=dict)
     """Of the devices that have sent a request, by id."""
+    trying: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """While an address that a browser has named is tried."""
 
     @classmethod
     async def open(
         cls, database: Database, clock: Clock, home: str, configured_hosts: Callable[[], tuple[str, ...]]
     ) -> Devices:
         known = await stored_devices(database, clock.now() - MAX_UNUSED_S)
-        return cls(database, clock, home_id(home), configured_hosts, LoginLinks(clock), known)
+        push = PushSender(SmHome(Path(home)), os.environ)
+        return cls(database, clock, home_id(home), configured_hosts, LoginLinks(clock), push, known)
 
     @property
     def cookie(self) -> str:
@@ -104,14 +113,50 @@ class Devices:
 
     async def revoke(self, device: Device) -> Device:
         """End what the device may do, with the streams that it has open, also where that cannot be stored."""
-        gone = self._replaced(device.id, revoked=self.clock.now())
+        gone = self._replaced(device.id, revoked=self.clock.now(), push=None)
         self.ending(device).set()
         await self._store(gone)
         return gone
 
-    def _replaced(self, identity: str, **changes: float) -> Device:
+    # --- notifications ------------------------------------------------------------------------------------------------
+
+    def channels(self) -> tuple[PushChannel, ...]:
+        """Return a channel for each device that is notified."""
+        return tuple(
+            PushChannel(
+                device.id, device.name, self.push, partial(self.subscription, device.id), partial(self.drop, device.id)
+            )
+            for device in self.listed()
+            if device.push is not None
+        )
+
+    def subscription(self, identity: str) -> PushSubscription | None:
+        """Return how a device is notified, if it may still come in."""
+        return next((device.push for device in self.listed() if device.id == identity), None)
+
+    async def notify(self, device: Device, push: PushSubscription | None) -> Device:
+        """Notify the device so from now on, or no longer; another device was the same browser if it was notified so."""
+        changed = [self._replaced(device.id, push=push)]
+        changed += [
+            self._replaced(other.id, push=None)
+            for other in self.listed()
+            if push is not None and other.id != device.id and other.push and other.push.endpoint == push.endpoint
+        ]
+        for each in changed:
+            await self._store(each)
+        return changed[0]
+
+    async def drop(self, identity: str, push: PushSubscription) -> None:
+        """Forget how a device is notified, if that is still the way."""
+        found = next((device for device in self.listed() if device.id == identity and device.push == push), None)
+        if found is not None:
+            await self.notify(found, None)
+
+    # --- in memory and on disk ----------------------------------------------------------------------------------------
+
+    def _replaced(self, identity: str, **changes: object) -> Device:
         key, device = self._known(identity)
-        changed = self.by_secret[key] = replace(device, **changes)  # type: ignore[arg-type]  # fields that hold a time
+        changed = self.by_secret[key] = replace(device, **changes)  # type: ignore[arg-type]  # fields of the value
         return changed
 
     def _known(self, identity: str) -> tuple[str, Device]:

@@ -34,7 +34,7 @@ async def list_devices(request: Request) -> Response:
     own = caller_of(request).device
     found = devices_of(request).listed()
     shown = [device for device in found if own is None or not own.read_only or device.id == own.id]
-    return answer([_view(device, own) for device in shown])
+    return answer([device_view(device, own) for device in shown])
 
 
 async def revoke_device(request: Request) -> Response:
@@ -49,10 +49,10 @@ async def revoke_device(request: Request) -> Response:
         raise error("not_found", f"No such device: {asked}", "sm web devices lists them")
     gone = await devices.revoke(found[0])
     log.info("device revoked", device=gone.id)
-    return answer(_view(gone, caller_of(request).device))
+    return answer(device_view(gone, caller_of(request).device))
 
 
-def _view(device: Device, own: Device | None) -> DeviceView:
+def device_view(device: Device, own: Device | None) -> DeviceView:
     return DeviceView(
         id=device.id,
         name=device.name,
@@ -61,4 +61,5 @@ def _view(device: Device, own: Device | None) -> DeviceView:
         read_only=device.read_only,
         revoked=device.revoked,
         this=own is not None and own.id == device.id,
+        notified=device.push is not None,
     )

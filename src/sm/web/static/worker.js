@@ -51,3 +51,22 @@ function offline() {
   };
   return new Response(OFFLINE, { status: 503, headers });
 }
+
+self.addEventListener("push", (event) => {
+  let told = {};
+  try { told = event.data.json(); } catch { /* a service's own test: it is shown all the same, as browsers demand */ }
+  const options = { body: told.text || "", icon: ICON, badge: BADGE, data: { session: told.session || "" } };
+  event.waitUntil(self.registration.showNotification(told.title || "sm", options));
+});
+
+self.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  const { session } = event.notification.data;
+  event.waitUntil(show(SESSION.test(session) ? `/web/sessions/${session}` : "/"));
+});
+
+async function show(path) {
+  const tabs = await self.clients.matchAll({ type: "window" });
+  const there = tabs.find((tab) => new URL(tab.url).pathname === path);
+  return there ? there.focus() : self.clients.openWindow(path);
+}
