@@ -3,7 +3,7 @@
 import time
 
 from sm.tui.details.chart import HEIGHT, chart
-from sm.tui.details.history import SIGN_OF, SIGNS, ContextHistory, Mark, Reading, history
+from sm.tui.details.history import SIGN_OF, SIGNS, ChartContent, ChartReading, ChartSign, history
 
 
 def test_readings_are_shares_of_what_could_be_used_then_and_what_happened_has_a_sign():
@@ -16,7 +16,7 @@ def test_readings_are_shares_of_what_could_be_used_then_and_what_happened_has_a_
             "marks": [{"at": float(at), "words": each} for at, each in enumerate(words)],
         }
     )
-    assert found.readings == (Reading(1.0, 60.0, 60), Reading(3.0, 8.0, 80))
+    assert found.readings == (ChartReading(1.0, 60.0, 60), ChartReading(3.0, 8.0, 80))
     assert [(mark.at, mark.sign) for mark in found.marks] == [(1.0, "w"), (2.0, "C"), (4.0, "↻"), (5.0, "≈")]
 
 
@@ -28,13 +28,13 @@ def test_a_chart_of_days_says_which(monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     for last, shown in ((3_600.0, "00:00:00"), (200_000.0, "1970-01-01 00:00")):
-        drawn = chart(ContextHistory((Reading(0.0, 1.0, 1), Reading(last, 2.0, 2))), 60, None, None).plain
+        drawn = chart(ChartContent((ChartReading(0.0, 1.0, 1), ChartReading(last, 2.0, 2))), 60, None, None).plain
         assert shown in drawn
 
 
 def test_a_chart_draws_what_was_when_and_marks_below_it():
-    readings = (Reading(0.0, 25.0, 1), Reading(50.0, 100.0, 4), Reading(100.0, 0.0, 0))
-    found = ContextHistory(readings, (Mark(50.0, "w"), Mark(100.0, "↻")))
+    readings = (ChartReading(0.0, 25.0, 1), ChartReading(50.0, 100.0, 4), ChartReading(100.0, 0.0, 0))
+    found = ChartContent(readings, (ChartSign(50.0, "w"), ChartSign(100.0, "↻")))
     lines = chart(found, 26, 60.0, 80.0).plain.split("\n")
     assert [line[:5] for line in lines[:HEIGHT]] == [f"{share:3.0f}% " for share in (100, 88, 75, 62, 50, 38, 25, 12)]
     columns = [line[5:].ljust(21) for line in lines]
@@ -46,4 +46,4 @@ def test_a_chart_draws_what_was_when_and_marks_below_it():
 
 
 def test_a_chart_without_a_reading_says_so():
-    assert chart(ContextHistory(), 60, 60.0, 80.0).plain == "no reading of its context yet"
+    assert chart(ChartContent(), 60, 60.0, 80.0).plain == "no reading of its context yet"

@@ -8,7 +8,7 @@ from itertools import pairwise
 from rich.style import Style
 from rich.text import Text
 
-from sm.tui.details.history import SIGNS, ContextHistory, Mark, Reading
+from sm.tui.details.history import SIGNS, ChartContent, ChartReading, ChartSign
 from sm.tui.look import LEVEL_STYLES, QUIET_STYLE
 from sm.tui.text import date_and_time, time_of_day
 
@@ -19,7 +19,7 @@ AXIS = 5
 """Columns of the percentages at the left."""
 
 
-def chart(found: ContextHistory, width: int, warning: float | None, critical: float | None) -> Text:
+def chart(found: ChartContent, width: int, warning: float | None, critical: float | None) -> Text:
     """Return the lines of the chart; `warning` and `critical` are drawn as lines across it."""
     shown = Text(no_wrap=True, end="")
     if not found.readings:
@@ -46,7 +46,7 @@ def _time(at: float, length: float) -> str:
     return time_of_day(at) if length < DAY_S else date_and_time(at)
 
 
-def _span(found: ContextHistory) -> tuple[float, float]:
+def _span(found: ChartContent) -> tuple[float, float]:
     times = [reading.at for reading in found.readings]  # out of order where a clock was set back
     return min(times), max(*times, min(times) + 1.0)
 
@@ -55,7 +55,7 @@ def _place(at: float, span: tuple[float, float], columns: int) -> int:
     return max(0, min(columns - 1, int((at - span[0]) / (span[1] - span[0]) * (columns - 1))))
 
 
-def _levels(readings: Sequence[Reading], span: tuple[float, float], columns: int) -> list[float | None]:
+def _levels(readings: Sequence[ChartReading], span: tuple[float, float], columns: int) -> list[float | None]:
     """Return how full it was in each column: the most there, else as it was before."""
     levels: list[float | None] = [None] * columns
     for reading in readings:
@@ -78,7 +78,7 @@ def _cell(
     return EIGHTHS[filled], LEVEL_STYLES[level]
 
 
-def _signs(marks: Sequence[Mark], span: tuple[float, float], columns: int) -> str:
+def _signs(marks: Sequence[ChartSign], span: tuple[float, float], columns: int) -> str:
     line = [" "] * columns
     for mark in marks:
         if span[0] <= mark.at <= span[1] + 1:

@@ -7,14 +7,14 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ChartReading:
     at: float
     percent: float
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChartSign:
     """Something that happened to the context."""
 
     at: float
@@ -27,15 +27,15 @@ SIGN_OF = {"warned: warning": "w", "warned: unknown": "w", "warned: critical": "
 
 
 @dataclass(frozen=True, slots=True)
-class ContextHistory:
-    readings: tuple[Reading, ...] = ()
-    marks: tuple[Mark, ...] = ()
+class ChartContent:
+    readings: tuple[ChartReading, ...] = ()
+    marks: tuple[ChartSign, ...] = ()
 
 
-def history(found: dict[str, Any]) -> ContextHistory:
+def history(found: dict[str, Any]) -> ChartContent:
     """Return what the server tells (`wire.ContextHistoryView`), without what cannot be shown as a share."""
     readings = zip(found["at"], found["tokens"], found["usable"], strict=True)
-    return ContextHistory(
-        tuple(Reading(at, 100 * tokens / usable, tokens) for at, tokens, usable in readings if usable),
-        tuple(Mark(mark["at"], SIGN_OF[mark["words"]]) for mark in found["marks"] if mark["words"] in SIGN_OF),
+    return ChartContent(
+        tuple(ChartReading(at, 100 * tokens / usable, tokens) for at, tokens, usable in readings if usable),
+        tuple(ChartSign(mark["at"], SIGN_OF[mark["words"]]) for mark in found["marks"] if mark["words"] in SIGN_OF),
     )

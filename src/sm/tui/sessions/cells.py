@@ -6,7 +6,7 @@ A state has a mark, a word, and how long it has lasted; a context has a gauge wi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.segment import Segment
 from rich.style import Style
@@ -19,7 +19,8 @@ from sm.tui.text import about, dollars
 
 GAP = 2
 MIN_NAME, MAX_NAME = 10, 28
-MIN_WORDS = 18
+MIN_WORDS, GOOD_WORDS = 18, 36
+"""Why it is in its state matters more than all columns after it: they are there once it has this room."""
 GAUGE_CELLS = 10
 BRANCH_MARK = "└ "
 DRIVERS = {"mod": "plugin", "keys": "keys"}
@@ -101,7 +102,7 @@ COLUMNS = (
     FleetColumn("STATE", 18, _state),
     FleetColumn("CONTEXT", GAUGE_CELLS + 7, _gauge),
     FleetColumn("TURNS", 5, _of(lambda row: "" if row.turns_left is None else f"~{row.turns_left}"), rank=3),
-    FleetColumn(WORDS, MIN_WORDS, _words, rank=1),
+    FleetColumn(WORDS, GOOD_WORDS, _words, rank=1),
     FleetColumn("EVIDENCE", 38, _evidence, rank=6),
     FleetColumn("COST", 8, _of(lambda row: dollars(row.usd)), rank=2),
     FleetColumn("ROT", 3, _of(lambda row: row.rotations or ""), rank=5),
@@ -133,8 +134,11 @@ class Layout:
 def layout(shown: Sequence[Row], room: int) -> Layout:
     """Leave out columns until the others fit; what room is left goes to the names, then to the words."""
     kept = [column for column in COLUMNS if not _is_empty(column, shown)]
-    while _total(kept) > room and any(column.rank for column in kept):
-        kept.remove(max(kept, key=lambda column: column.rank))
+    while (over := _total(kept) - room) > 0 and any(column.rank for column in kept):
+        last = max(kept, key=lambda column: column.rank)
+        kept.remove(last)
+        if last.head == WORDS and over <= GOOD_WORDS - MIN_WORDS:
+            kept.append(replace(last, width=GOOD_WORDS - over))
     rest = max(0, room - _total(kept))
     longest = max((display_width(row.name) + 2 * row.depth for row in shown), default=MIN_NAME)
     names = min(rest, max(0, min(MAX_NAME, longest) - MIN_NAME))
