@@ -27,7 +27,8 @@ SHOWN = """() => ({
 })"""
 LEVELS = {"ok": "ok", "warning": "care", "critical": "bad"}
 PATIENCE_S = 30.0
-ROUNDED_S = 0.11
+ROUNDED_S = 1.0
+"""A row is sent again once its state is of another second."""
 
 
 def short(count):
