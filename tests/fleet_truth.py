@@ -161,5 +161,5 @@ class Truth:
                 ends = [*(fact.at for fact in known[1:]), float("inf")]
                 valid = {fact.told for fact, end in zip(known, ends, strict=True) if end >= at - MAX_AGE_S}
                 if at >= known[0].at and row not in valid:
-                    found.append((at, row, valid))
+                    found.append((at, row))
         return found

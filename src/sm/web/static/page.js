@@ -21,6 +21,9 @@
     return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
   }
 
+  // Chromium in the locale C calls its language en-US@posix, which is none to Intl; the chart's library asks by it.
+  try { new Intl.NumberFormat(navigator.language); } catch { Object.defineProperty(navigator, "language", { value: "en-US" }); }
+
   const local = (at) => new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 
   // --- what is alive ------------------------------------------------------------------------------------------------
