@@ -327,6 +327,19 @@ async def test_i_shows_context_rotation_messages_and_cost(seen):
     await seen.gone("this session: $0.00")
 
 
+async def test_a_rule_across_a_pane_stays_one_line_and_all_other_text_is_whole(seen):
+    class Wide:
+        async def history(self):
+            return "─" * 250 + "\nlast " + "word " * 60
+
+    seen.api.engine.ports.panes.pane = lambda _: Wide()
+    await seen.press("space")
+    await seen.until("last word")
+    inside = [line for line in seen.text().split("\n") if line.startswith("│")]
+    assert sum("───" in line for line in inside) == 1
+    assert seen.words().count("word") == 60
+
+
 async def test_question_mark_explains_every_key_and_mark(seen):
     await seen.press("question_mark")
     text = seen.words()
