@@ -2,6 +2,9 @@
 
 import time
 
+import pytest
+
+from sm.tui.details.box import _rotation_lines
 from sm.tui.details.chart import HEIGHT, chart
 from sm.tui.details.history import SIGN_OF, SIGNS, ChartContent, ChartReading, ChartSign, history
 
@@ -43,6 +46,16 @@ def test_a_chart_draws_what_was_when_and_marks_below_it():
     assert columns[3] == "╌" * 10 + "█" * 10 + "╌"
     assert columns[6] == "█" * 20 + " "
     assert columns[8] == " " * 10 + "w" + " " * 9 + "↻"
+
+
+@pytest.mark.parametrize(
+    ("phase", "words"),
+    [("done", "done 4 min ago"), ("failed", "failed 4 min ago: no pane"), ("snapshot", "snapshot for 4 min")],
+)
+def test_a_rotation_says_how_long_it_lasts_or_how_long_ago_it_ended(phase, words):
+    note = "no pane" if phase == "failed" else ""
+    found = {"handoff": {"phase": phase, "since": 1_000.0, "note": note, "id": "HO-1", "path": "/h.md"}}
+    assert [line for line, _ in _rotation_lines(found, 1_240.0)][1] == words
 
 
 def test_a_chart_without_a_reading_says_so():

@@ -23,6 +23,7 @@ from sm.tui.text import dollars, duration, one_line, time_of_day
 MAX_MESSAGES = 12
 PHASES = ("pending", "reserved", "snapshot", "clearing", "empty", "prompting", "done")
 OTHER_PHASES = frozenset({"failed", "cancelled"})
+OVER = OTHER_PHASES | {"done"}
 INTERVAL_S = 1.0
 View = dict[str, Any]
 
@@ -104,9 +105,10 @@ def _rotation_lines(view: View, now: float) -> Iterator[tuple[str, bool]]:
         return
     steps = PHASES if phase not in OTHER_PHASES else (*PHASES[:-1], phase)
     yield " → ".join(f"[{step}]" if step == phase else step for step in steps), False
-    since = f"since {duration(now - found['since'])}" if found.get("since") else ""
+    age = duration(now - found["since"]) if found.get("since") else ""
+    since = f" {age} ago" if phase in OVER else f" for {age}"
     note = f": {found['note']}" if found.get("note") else ""
-    yield f"{phase} {since}{note}", False
+    yield f"{phase}{since if age else ''}{note}", False
     yield f"document {found['id'] or ''} {found['path'] or 'none'}", True
 
 
@@ -118,7 +120,7 @@ def _message_lines(messages: list[View], session: str) -> Iterator[tuple[str, bo
         who = f"from {view['from'] or 'sm'}" if incoming else f"to {view['to']}"
         channel = f" by {view['channel']}" if view["channel"] else ""
         reason = f" ({view['reason']})" if view["reason"] else ""
-        yield f"{time_of_day(view['queued'])} {view['state']}{channel} {view['mode']} {who}{reason}", False
+        yield f"{time_of_day(view['queued'])} {who}: {view['state']}{channel}{reason} · {view['mode']}", False
         yield f"         {view.get('text') or ''}", True
     if len(messages) > MAX_MESSAGES:
         yield f"{len(messages) - MAX_MESSAGES} older ones", True

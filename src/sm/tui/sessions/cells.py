@@ -19,7 +19,7 @@ from sm.tui.text import about, dollars
 
 GAP = 2
 MIN_NAME, MAX_NAME = 10, 28
-MIN_WORDS, GOOD_WORDS = 18, 36
+MIN_WORDS, GOOD_WORDS = 18, 30
 """Why it is in its state matters more than all columns after it: they are there once it has this room."""
 GAUGE_CELLS = 10
 BRANCH_MARK = "└ "
@@ -132,17 +132,17 @@ class Layout:
 
 
 def layout(shown: Sequence[Row], room: int) -> Layout:
-    """Leave out columns until the others fit; what room is left goes to the names, then to the words."""
+    """Leave out columns until the others fit, then shorten the names; what room is left goes to the words."""
     kept = [column for column in COLUMNS if not _is_empty(column, shown)]
+    longest = max((display_width(row.name) + 2 * row.depth for row in shown), default=MIN_NAME)
+    kept[0] = replace(kept[0], width=max(MIN_NAME, min(MAX_NAME, longest)))
     while (over := _total(kept) - room) > 0 and any(column.rank for column in kept):
         last = max(kept, key=lambda column: column.rank)
         kept.remove(last)
         if last.head == WORDS and over <= GOOD_WORDS - MIN_WORDS:
             kept.append(replace(last, width=GOOD_WORDS - over))
-    rest = max(0, room - _total(kept))
-    longest = max((display_width(row.name) + 2 * row.depth for row in shown), default=MIN_NAME)
-    names = min(rest, max(0, min(MAX_NAME, longest) - MIN_NAME))
-    grown = {"NAME": names, WORDS: rest - names}
+    rest = room - _total(kept)
+    grown = {"NAME": max(MIN_NAME - kept[0].width, min(0, rest)), WORDS: max(0, rest)}
     return Layout(tuple((column, column.width + grown.get(column.head, 0)) for column in kept))
 
 
