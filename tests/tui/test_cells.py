@@ -99,7 +99,7 @@ def test_no_line_is_wider_than_its_room_and_names_are_whole_before_columns_are_a
         if WORDS in widths:
             assert (widths[WORDS] >= MIN_WORDS, total) == (True, room)
             assert widths[WORDS] >= GOOD_WORDS or heads[-1] == WORDS
-        assert sum(len(segment.text) for segment in found.line(shown[0])) == len(found.head()) == total
+        assert sum(len(segment.text) for segment in found.line(shown[0], NOW)) == len(found.head()) == total
 
 
 @pytest.mark.parametrize(

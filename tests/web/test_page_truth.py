@@ -46,7 +46,7 @@ def size(row):
 def written(row, at):
     """What the page has to show of a row, as SHOWN returns it."""
     who = " · ".join(part for part in (row.provider, row.model, row.driver, row.branch) if part)
-    seen = "" if row.age is None else ", T ago"
+    seen = "" if row.seen is None else ", T ago"
     state = f"{row.mark} {row.state}" + ("" if row.since is None else " T")
     numbers = [f"{row.rotations or 0} rotation{'s' * (row.rotations != 1)}"]
     numbers += [f"{row.queued} queued"] * bool(row.queued)
