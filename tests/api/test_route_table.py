@@ -32,6 +32,8 @@ CHECKED = {
         "GET /",
         "GET /web/live",
         "GET /web/search",
+        "GET /web/runs/{run}",
+        "GET /web/runs/{run}/parts",
         "GET /web/sessions/{session}",
         "GET /web/sessions/{session}/head",
         "GET /web/sessions/{session}/messages",

@@ -36,6 +36,8 @@ class IssueInRun(msgspec.Struct, frozen=True):
     queued: bool = False
     """It waits in the queue of several workers."""
     outcome: IssueOutcome | None = None
+    title: str = ""
+    """Empty until it is worked on."""
 
 
 class SeenRun(msgspec.Struct, frozen=True):
@@ -120,11 +122,11 @@ class Runs:
             return IssueInRun(issue, state, queued=workflow is not None)
         if workflow.status == ENDED:
             outcome = msgspec.json.decode(workflow.output, type=IssueOutcome)
-            return IssueInRun(issue, "ended", session=outcome.session, outcome=outcome)
+            return IssueInRun(issue, "ended", session=outcome.session, outcome=outcome, title=outcome.title)
         steps = self._client.list_workflow_steps(workflow.workflow_id)
         last = steps[-1]["function_name"] if steps else ""
         state = "works" if workflow.status in OPEN else "failed"
-        return IssueInRun(issue, state, last, _session(steps), workflow.executor_id or "")
+        return IssueInRun(issue, state, last, _session(steps), workflow.executor_id or "", title=_title(steps))
 
     def _attributes(self, run: str) -> dict[str, str]:
         found = self._listed(workflow_ids=[run], load_input=False, load_output=False)
@@ -151,6 +153,13 @@ def _session(steps: list[Any]) -> str:
     """Return the session of the newest attempt, which that step has returned."""
     found = [step["output"] for step in steps if step["function_name"] == "ensure_session" and step["output"]]
     return str(msgspec.json.decode(found[-1]).get("found") or "") if found else ""
+
+
+def _title(steps: list[Any]) -> str:
+    """Return the issue's title as it was when the work began; empty before that."""
+    found = [step["output"] for step in steps if step["function_name"] == "prepare" and step["output"]]
+    prepared = msgspec.json.decode(found[-1]).get("found") if found else None
+    return str(prepared.get("title") or "") if prepared else ""
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""What the page of the fleet holds: the asks that wait, a row for each session, and in which order."""
+"""What the page of the fleet holds: the asks that wait, a row for each session, the runs, and in which order."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from sm.api.routes import Backend
 from sm.api.sessions import owner_view
 from sm.core.model.session import Session
 from sm.fleet import Row, rows, title
+from sm.runner.known_runs import KnownRun
+from sm.web.pages.runs import RunView, run_views
 from sm.web.pages.templates import environment
 from sm.wire import session_cost_view
 
@@ -45,6 +48,7 @@ class FleetPicture:
     costs: list[dict[str, Any]] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     asks: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[RunView] = field(default_factory=list)
     keys: dict[str, Key] = field(default_factory=dict)
     """By the id of each part: what it shows."""
 
@@ -68,7 +72,11 @@ async def spent(backend: Backend) -> list[dict[str, Any]]:
 
 
 def picture(
-    backend: Backend, before: FleetPicture, asks: list[dict[str, Any]], costs: list[dict[str, Any]]
+    backend: Backend,
+    before: FleetPicture,
+    asks: list[dict[str, Any]],
+    costs: list[dict[str, Any]],
+    runs: Iterable[KnownRun],
 ) -> FleetPicture:
     """Return the picture of now. A session of which nothing has changed since `before` costs next to nothing."""
     now = backend.engine.ports.clock.now()
@@ -79,7 +87,9 @@ def picture(
     found = rows([source.view for source in sources.values()], asks, costs)
     keys: dict[str, Key] = {f"row-{row.id}": _key(row) for row in found}
     keys.update({f"ask-{ask['id']}": (ask["state"], ask["name"], ask["reason"]) for ask in asks})
-    return FleetPicture(now, sources, costs, found, asks, keys)
+    shown = run_views(runs, found)
+    keys.update({f"run-{run.name}": run.key for run in shown})
+    return FleetPicture(now, sources, costs, found, asks, shown, keys)
 
 
 def _source(backend: Backend, before: RowSource | None, session: Session, now: float) -> RowSource:
@@ -98,27 +108,20 @@ def changed_parts(before: FleetPicture, after: FleetPicture) -> dict[str, str]:
     found = {}
     row_item = environment().get_template("_row.html").module.row_item  # type: ignore[attr-defined]  # a macro of it
     ask_item = environment().get_template("_ask.html").module.ask_item  # type: ignore[attr-defined]
+    run_item = environment().get_template("_run.html").module.run_item  # type: ignore[attr-defined]
     for row in after.rows:
         if before.keys.get(f"row-{row.id}") != after.keys[f"row-{row.id}"]:
             found[f"row-{row.id}"] = str(row_item(row, after.at))
     for ask in after.asks:
         if before.keys.get(f"ask-{ask['id']}") != after.keys[f"ask-{ask['id']}"]:
             found[f"ask-{ask['id']}"] = str(ask_item(ask, after.at))
+    for run in after.runs:
+        if before.keys.get(f"run-{run.name}") != after.keys[f"run-{run.name}"]:
+            found[f"run-{run.name}"] = str(run_item(run, after.at))
     return found
 
 
-def order(shown: list[Row], asks: list[dict[str, Any]]) -> str:
-    """Return what says which rows and asks there are, in order, and how many need the user."""
+def order(shown: list[Row], asks: list[dict[str, Any]], runs: list[RunView]) -> str:
+    """Return what says which rows, asks and runs there are, in order, and how many need the user."""
     macro = environment().get_template("_order.html").module.order  # type: ignore[attr-defined]  # a macro of it
-    return str(macro(title(shown), shown, asks))
-
-
-def runs(found: FleetPicture) -> list[dict[str, Any]]:
-    """Return the runs that sessions work for, each with its issues."""
-    by_run: dict[str, list[dict[str, Any]]] = {}
-    for row in found.rows:
-        name, _, rest = (row.attempt or "").partition("/")
-        if name:
-            report = found.view(row.id).get("report") or {}
-            by_run.setdefault(name, []).append({"issue": rest, "row": row, "report": report.get("text", "")})
-    return [{"name": name, "issues": issues} for name, issues in by_run.items()]
+    return str(macro(title(shown), shown, asks, runs))

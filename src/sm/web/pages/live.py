@@ -17,10 +17,13 @@ from typing import Any
 from sse_starlette import ServerSentEvent
 
 from sm.api.routes import Backend
+from sm.core.errors import SmError
 from sm.engine.errors import logged
 from sm.fleet import Row
+from sm.runner.known_runs import KnownRun, ReadAnswer
 from sm.web.pages import fleet
 from sm.web.pages.fleet import FleetPicture
+from sm.web.pages.run_reader import RunReader
 
 MIN_INTERVAL_S = 0.1
 """Between two pictures."""
@@ -28,6 +31,7 @@ MAX_INTERVAL_S = 1.0
 """A picture is made so often also where no event tells of a change."""
 BEAT_INTERVAL_S = 2.0
 COST_INTERVAL_S = 30.0
+RUNS_INTERVAL_S = 3.0
 RETRY_INTERVAL_MS = 1000
 ORDER = "order"
 
@@ -41,6 +45,7 @@ class Part:
 @dataclass(slots=True)
 class Live:
     backend: Backend
+    reader: RunReader
     boot: str = field(default_factory=lambda: secrets.token_hex(4))
     """Of this server: versions of another one mean nothing."""
     version: int = 0
@@ -52,6 +57,11 @@ class Live:
     """Sessions of which an event has come since the last picture."""
     asks_changed: bool = True
     costs: list[dict[str, Any]] = field(default_factory=list)
+    runs: tuple[KnownRun, ...] = ()
+    runs_problem: str = ""
+    """Why some of them are missing."""
+    runs_known: bool = False
+    """They were read once."""
     pages: int = 0
     making: asyncio.Lock = field(default_factory=asyncio.Lock)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -67,7 +77,7 @@ class Live:
     def mark(self) -> str:
         return f"{self.boot}-{self.version}"
 
-    async def stream(self, mark: str, session: str = "") -> AsyncIterator[ServerSentEvent]:
+    async def stream(self, mark: str, session: str = "", run: str = "") -> AsyncIterator[ServerSentEvent]:
         """Yield what has changed since the mark, and from then on what changes; a sign of life every 2 s."""
         seen = self._version_of(mark)
         with self._open():
@@ -76,7 +86,7 @@ class Live:
             while not self.closed:
                 changed = self.changed
                 if seen < self.version:
-                    for event in self._since(seen, session):
+                    for event in self._since(seen, session, run):
                         yield event
                     seen = self.version
                     continue
@@ -95,10 +105,11 @@ class Live:
         pending, self.pending = self.pending, set()
         read, self.asks_changed = self.asks_changed or not self.pages, False
         asks = await fleet.open_asks(self.backend) if read else None
-        new = fleet.picture(self.backend, self.picture, self.picture.asks if asks is None else asks, self.costs)
+        shown = self.picture.asks if asks is None else asks
+        new = fleet.picture(self.backend, self.picture, shown, self.costs, self.runs)
         html = fleet.changed_parts(self.picture, new)
         gone = [name for name in self.parts if name != ORDER and name not in new.keys]
-        order = fleet.order(new.rows, new.asks)
+        order = fleet.order(new.rows, new.asks, new.runs)
         moved = ORDER not in self.parts or self.parts[ORDER].html != order
         self.picture = new
         if html or gone or moved or pending:
@@ -113,6 +124,17 @@ class Live:
             before.set()
         return new
 
+    async def read_runs(self) -> None:
+        """Read this machine's runs; where that fails those before stay, with why."""
+        try:
+            answer = await self.reader.read()
+        except SmError as problem:
+            answer = ReadAnswer(problem=problem.refused.message)
+        if answer.runs is not None:
+            self.runs = answer.runs
+        self.runs_problem, self.runs_known = answer.problem, True
+        self.wake.set()
+
     def row(self, session: str) -> Row | None:
         return next((row for row in self.picture.rows if row.id == session), None)
 
@@ -121,7 +143,11 @@ class Live:
         known = boot == self.boot and version.isdecimal() and int(version) <= self.version
         return int(version) if known else -1
 
-    def _since(self, seen: int, session: str) -> Iterator[ServerSentEvent]:
+    def _since(self, seen: int, session: str, run: str) -> Iterator[ServerSentEvent]:
+        if run:
+            if self._changed_since(f"run-{run}", seen) or seen < 0:
+                yield ServerSentEvent(data=run, event="touched", id=self.mark)
+            return
         if session:
             yield from self._of_session(seen, session)
             return
@@ -135,7 +161,7 @@ class Live:
         if self._changed_since(ORDER, seen):
             own = [self.parts[f"ask-{ask['id']}"] for ask in asks]
             html = [part.html for part in own if part.version > seen]
-            yield ServerSentEvent(data="\n".join([*html, fleet.order([], asks)]), event="fleet", id=self.mark)
+            yield ServerSentEvent(data="\n".join([*html, fleet.order([], asks, [])]), event="fleet", id=self.mark)
         if self.touched.get(session, 0) > seen or self._changed_since(f"row-{session}", seen) or seen < 0:
             yield ServerSentEvent(data=session, event="touched", id=self.mark)
 
@@ -160,7 +186,7 @@ class Live:
     async def _run(self) -> None:
         """Make pictures while a page is open."""
         async with asyncio.TaskGroup() as group:
-            beside = [group.create_task(self._listen()), group.create_task(self._read_costs())]
+            beside = [group.create_task(work()) for work in (self._listen, self._read_costs, self._read_runs)]
             while self.pages and not self.closed:
                 try:
                     async with asyncio.timeout(MAX_INTERVAL_S):
@@ -179,6 +205,11 @@ class Live:
             with logged("costs not read"):
                 self.costs = await fleet.spent(self.backend)
             await asyncio.sleep(COST_INTERVAL_S)
+
+    async def _read_runs(self) -> None:
+        while True:
+            await self.read_runs()
+            await asyncio.sleep(RUNS_INTERVAL_S)
 
     async def _listen(self) -> None:
         with self.backend.feed.subscribed() as items:

@@ -130,7 +130,8 @@
   }
 
   function arrange(order, fresh) {
-    for (const [list, prefix, ids] of [["rows", "row-", order.dataset.rows], ["asks", "ask-", order.dataset.asks]]) {
+    const { rows, asks, runs } = order.dataset;
+    for (const [list, prefix, ids] of [["rows", "row-", rows], ["asks", "ask-", asks], ["runs", "run-", runs]]) {
       const parent = document.getElementById(list);
       if (!parent) continue;
       const wanted = ids ? ids.split(" ").map((id) => prefix + id) : [];
