@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +25,6 @@ class Window:
     socket: Path
     columns: int
     rows: int
-    altered: Callable[[str], str] = str
-    """What is captured, as it is to be drawn."""
 
     def tmux(self, *words: str) -> str:
         command = ["tmux", "-S", str(self.socket), "-f", os.devnull, *words]
@@ -48,7 +46,7 @@ class Window:
             name, top = pane.split()
             captured = self.tmux("capture-pane", "-p", "-e", "-N", "-t", name).removesuffix("\n")
             colours = AnsiDecoder()  # what a line sets holds for the next one too
-            shown = [colours.decode_line(line) for line in self.altered(captured).split("\n")]
+            shown = [colours.decode_line(line) for line in captured.split("\n")]
             lines[int(top) : int(top) + len(shown)] = shown
             if int(top):
                 lines[int(top) - 1] = Text().append("─" * self.columns, BORDER)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,33 +29,39 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 COLUMNS, ROWS, CLIENT_ROWS = 104, 37, 21
 PROMPT = Text("$ ", "bright_black").append("sm demo --keep", "default")
+ROOT_LINE = re.compile(r"Working directory: (/\S+/sm-demo-\w+) ")
 FRAME_S = 0.12
 MAX_WAIT_S = 1.0
 """What does not change for longer, as while the client starts, is shown as long as this."""
 READ_S, HOLD_S = 2.5, 6.0
 """How long the session that continues is looked at, and the end of the demo."""
-WATCH_SIZES = {"watch-wide": (136, 23), "watch-narrow": (60, 23)}
+WATCHED = {"watch-wide": (136, 23, ""), "watch-narrow": (60, 23, ""), "watch-session": (100, 30, "i")}
+"""Pictures of the screen: columns, rows, and the key that is pressed first."""
+SEEN = {"": "$0.", "i": "rotated"}
+"""What the screen shows once all is there."""
 
 
 def demo() -> None:
     """Record `sm demo --keep` and its client, and end it once that has continued."""
-    with tempfile.TemporaryDirectory(prefix="s", dir="/tmp") as scratch:
-        home = Path(scratch)
-        path = re.compile(re.escape(scratch) + r"/sm-demo-\w+")
-        wanted = panes.Window(home / "t", COLUMNS, ROWS, lambda text: path.sub("/tmp/sm-demo", text))
-        with panes.window(wanted, "sh", "-c", "sm demo --keep; sleep 600", TMPDIR=scratch) as seen:
-            frames = [(at, [PROMPT, *screen]) for at, screen in _hastened(_recorded(seen, home))]
+    with tempfile.TemporaryDirectory() as scratch:
+        wanted = panes.Window(Path(scratch) / "t", COLUMNS, ROWS)
+        with panes.window(wanted, "sh", "-c", "sm demo --keep; sleep 600") as seen:
+            frames = [(at, [PROMPT, *screen]) for at, screen in _hastened(_recorded(seen))]
+    root = _demo_root(screen for _, screen in frames)
+    if root is not None:
+        shutil.rmtree(root)
     (DOCS / "demo.svg").write_text(terminal_svg.animation(frames, COLUMNS, ROWS + 1, HOLD_S), encoding="utf-8")
 
 
-def _recorded(seen: panes.Window, home: Path) -> Iterator[tuple[float, Screen]]:
+def _recorded(seen: panes.Window) -> Iterator[tuple[float, Screen]]:
     """Yield each screen that differs from the one before, with its time."""
     before: Screen = []
     attached, continued = False, None
     while not panes.shows(before, "Next: sm doctor"):
         screen = seen.screen()
-        if not attached and (state := _demo_home(home)) is not None:
-            seen.split(CLIENT_ROWS, "sm", "attach", "--no-start", "demo", SM_HOME=str(state), SM_CONFIG=f"{state}/none")
+        root = _demo_root([screen])
+        if not attached and root is not None and _is_listed(env := _demo_env(root)):
+            seen.split(CLIENT_ROWS, "sm", "attach", "--no-start", "demo", **env)
             attached = True
         if continued is None and panes.shows(screen, "Enter ends it"):
             continued = time.monotonic()
@@ -76,22 +83,31 @@ def _hastened(frames: Iterable[tuple[float, Screen]]) -> Iterator[tuple[float, S
         yield at, screen
 
 
-def _demo_home(home: Path) -> Path | None:
-    """Return the demo's SM_HOME once its session is there to be attached to."""
-    for state in home.glob("sm-demo-*/state"):
-        env = panes.environment(home, SM_HOME=str(state), SM_CONFIG=f"{state}/none")
-        found = subprocess.run(["sm", "list", "--no-start"], env=env, capture_output=True, text=True, check=False)
-        if "demo" in found.stdout:
-            return state
-    return None
+def _demo_root(screens: Iterable[Screen]) -> Path | None:
+    found = (ROOT_LINE.match(line.plain) for screen in screens for line in screen)
+    return next((Path(line[1]) for line in found if line), None)
+
+
+def _demo_env(root: Path) -> dict[str, str]:
+    return {"SM_HOME": f"{root}/state", "SM_CONFIG": f"{root}/none"}
+
+
+def _is_listed(env: dict[str, str]) -> bool:
+    """Whether the demo's session can be attached to."""
+    asked = ["sm", "list", "--no-start"]
+    found = subprocess.run(asked, env=panes.environment(ROOT, **env), capture_output=True, text=True, check=False)
+    return "demo" in found.stdout
 
 
 async def watch() -> None:
-    for name, (columns, rows) in WATCH_SIZES.items():
+    for name, (columns, rows, key) in WATCHED.items():
         async with _fleet() as place:
             env = {"SM_HOME": f"{place}/state", "SM_CONFIG": f"{place}/config.toml", "SM_NO_START": "1"}
             with panes.window(panes.Window(place / "t", columns, rows), "sm", "watch", **env) as seen:
-                screen = await asyncio.to_thread(seen.until, "$0.")
+                screen = await asyncio.to_thread(seen.until, SEEN[""])
+                if key:
+                    seen.press(key)
+                    screen = await asyncio.to_thread(seen.until, SEEN[key])
         (DOCS / f"{name}.svg").write_text(terminal_svg.still(screen, columns), encoding="utf-8")
 
 

@@ -34,6 +34,10 @@ THEME = TerminalTheme(
 )
 ALIKE = str.maketrans({"⎿": "└", "⏸": "‖"})
 """Characters that common fonts lack."""
+BLOCKS = {chr(0x2580 + eighths): eighths / 8 for eighths in range(1, 9)}
+"""Drawn as far up their line as they fill it, so that those above one another touch."""
+VERTICALS = {"│": 1.2, "┃": 2.4}
+"""Drawn as wide as this, for the same reason."""
 GAPS = re.compile(r"( {2,})")
 Screen = Sequence[Text]
 
@@ -113,10 +117,17 @@ def _run(text: str, style: Style, x: float, width: float) -> str:
     front, ground = _colour(style.color, PLAIN, foreground=True), _colour(style.bgcolor, "", foreground=False)
     if style.reverse:
         front, ground = ground or GROUND, front
-    box = f'<rect x="{x:.1f}" y="{MARGIN}" width="{width:.1f}" height="{LINE}" fill="{ground}"/>' if ground else ""
+    box = _box(x, 1.0, width, ground) if ground else ""
     kept = text.strip()
     if not kept:
         return box
+    if kept[0] in BLOCKS:
+        return box + _box(x, BLOCKS[kept[0]], width, front)
+    if kept[0] in VERTICALS:
+        thin = VERTICALS[kept[0]]
+        return box + "".join(
+            _box(x + (number + 0.5) * CELL - thin / 2, 1.0, thin, front) for number in range(len(kept))
+        )
     x += (len(text) - len(text.lstrip())) * CELL
     look = "".join(
         (
@@ -129,6 +140,13 @@ def _run(text: str, style: Style, x: float, width: float) -> str:
     )
     length = f'textLength="{cell_len(kept) * CELL:.1f}" lengthAdjust="spacingAndGlyphs"'
     return f'{box}<text x="{x:.1f}" y="{MARGIN + LINE - 5}"{look} {length}>{escape(kept)}</text>'
+
+
+def _box(x: float, share: float, width: float, colour: str) -> str:
+    """Return a box that stands on the bottom of its line."""
+    height = share * LINE
+    place = f'x="{x:.1f}" y="{MARGIN + LINE - height:.4g}" width="{width:.1f}" height="{height:.4g}"'
+    return f'<rect {place} fill="{colour}"/>'
 
 
 def _colour(colour: Color | None, otherwise: str, *, foreground: bool) -> str:

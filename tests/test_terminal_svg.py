@@ -17,16 +17,24 @@ def texts(drawn):
 
 
 def test_each_text_is_at_its_column_as_wide_as_in_the_terminal():
-    drawn = still([Text("a  <b> ██ 日本 c")], 20)
+    drawn = still([Text("a  <b> ░░ 日本 c")], 20)
     assert [(column, text) for column, text, _ in texts(drawn)] == [
         (0, "a"),
         (3, "<b>"),
-        (7, "██"),
+        (7, "░░"),
         (10, "日"),
         (12, "本"),
         (15, "c"),
     ]
     assert [round(float(each.get("textLength")) / CELL) for _, _, each in texts(drawn)] == [1, 3, 2, 2, 2, 1]
+
+
+def test_gauges_and_frames_are_drawn_so_that_lines_touch():
+    drawn = still([Text("██▄"), Text("│")], 20)
+    assert f'<rect x="{MARGIN:.1f}" y="{MARGIN}" width="{2 * CELL:.1f}" height="{LINE}" fill="#c8d3f5"/>' in drawn
+    assert f'y="{MARGIN + LINE / 2}" width="{CELL:.1f}" height="{LINE / 2}"' in drawn
+    assert f'<rect x="{MARGIN + CELL / 2 - 0.6:.1f}" y="{MARGIN}" width="1.2" height="{LINE}"' in drawn
+    assert texts(drawn) == []
 
 
 def test_colours_are_those_of_the_terminal():
