@@ -173,9 +173,7 @@ ASKS = {AskKind.QUESTION: "asks a question", AskKind.PLAN: "asks to approve a pl
 def _detail(event: ev.Event) -> str:
     match event:
         case ev.TurnFailed(error=error, limit=met):
-            if event.refusal:
-                return event.refusal
-            return f"the last turn failed: {error}" if met is None else met.words
+            return event.refusal or (f"the last turn failed: {error}" if met is None else met.words)
         case ev.ClientBlocked(reason=reason) | ev.LaunchFailed(reason=reason) | ev.SessionKilled(reason=reason):
             return reason
         case ev.ClientExited():
