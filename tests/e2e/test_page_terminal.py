@@ -20,7 +20,8 @@ ROWS = "#terminal .xterm-rows"
 COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 HOSTILE = (
     r"\033]0;owned\007\033]2;owned\033\\\033]52;c;b3duZWQ=\007\033]8;;https://evil.example/\007press\033]8;;\007"
-    r"\033[c\033[6n\033[?1003h\033[?1006h\033[?2004h\033P$q\"p\033\\\033_owned\033\\\033[8;9;9t<img src=x onerror=alert(1)>"
+    r"\033[c\033[6n\033[?1003h\033[?1006h\033[?2004h\033P$q\"p\033\\\033_owned\033\\\033[8;9;9t"
+    r"<img src=x onerror=alert(1)>"
 )
 TO_THE_TERMINAL = f"printf '{HOSTILE}' | tee /proc/$PPID/fd/1 > printed; cat printed"
 """As the tool's output, and past the client into its pane."""
