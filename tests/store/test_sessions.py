@@ -188,3 +188,15 @@ async def test_the_contexts_of_one_session_are_read_alone(store):
     assert (mine, {idle_session().id: mine}) == (mine, await store.contexts())
     assert [context.conversation for context in mine] == ["c1"]
     assert await store.database.read(lambda connection: contexts.of_session(connection, "another")) == ()
+
+
+async def test_the_documents_of_one_session_are_read_alone(store):
+    await store.commit(
+        EventCommit(
+            idle_session(), ev.ServerStarted(at=1.0), (ef.RecordHandoff(HANDOFF, HandoffState.PENDING, held=True),)
+        )
+    )
+    mine = await store.database.read(lambda connection: contexts.documents_of(connection, idle_session().id))
+    assert await store.documents() == {idle_session().id: mine}
+    assert [document.id for document in mine] == [HANDOFF.id]
+    assert await store.database.read(lambda connection: contexts.documents_of(connection, "another")) == ()

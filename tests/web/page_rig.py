@@ -15,7 +15,11 @@ from sm.core.rules.rotation import prompt_of
 from tests.fakes.conversation import Conversation
 from tests.web.browser import login_link, served
 
-SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
+SIZES = {
+    "desktop": {"width": 1280, "height": 900},
+    "phone": {"width": 390, "height": 844},
+    "small phone": {"width": 360, "height": 740},
+}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 WATCH = """
 window.violations = [];

@@ -1,11 +1,13 @@
 """A session's page through its rotations: the phases as they are entered, past ones, and earlier contexts."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from sm.core.model.rotation import PhaseEntered
 from sm.web.pages.rotations import past, rotation_lines, running
+from tests.api.test_archive import shows
 from tests.web.page_rig import begin, conversation, hooked, prompt, to_cleared, to_done
 
 pytestmark = pytest.mark.timeout(90)
@@ -141,8 +143,38 @@ async def test_from_a_contexts_beginning_the_one_before_is_shown_above_it(here, 
 async def test_a_context_whose_transcript_is_gone_says_what_is_left(here, tmp_path):
     session = await rotated(here, tmp_path, [("first", "of one")], [("second", "of two")])
     (tmp_path / "c1.jsonl").unlink()
+    shows(here.api, session, "<script>alert(1)</script> an okapi\r\n" + "line\r\n" * 9)
     tab = await here.tab()
     await tab.page.goto(here.at(f"/web/sessions/{session}?context=1"))
     await tab.page.get_by_text(f"sm log {session} --context 1").wait_for()
+    async with tab.page.expect_navigation() as gone:
+        await tab.page.get_by_role("link", name="What its terminal showed").click()
+    answer = await gone.value
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert tab.complaints == []
     await tab.page.goto(here.at(f"/web/sessions/{session}?context=7"))
     await tab.page.get_by_text("The session has no context 7").wait_for()
+
+
+async def test_what_a_rotation_says_of_itself_is_text(here):
+    session = await here.api.new("me")
+    await begin(here.api, session)
+    await to_cleared(here.api, session)
+    rotation = here.api.engine.sessions.actors[session].session.rotation
+    evil = "<img src=x onerror=alert(1)>\x1b]0;x\x07"
+    await here.api.alter(
+        session, rotation=replace(rotation, note=evil, handoff=replace(rotation.handoff, path=f"/{evil}"))
+    )
+    tab = await here.tab()
+    await tab.page.goto(here.at(f"/web/sessions/{session}"))
+    await tab.page.locator(".rotation").get_by_text("/<img src=x onerror=alert(1)>").wait_for()
+    assert await tab.page.locator("main img").count() == 0
+    assert (tab.complaints, await tab.violations()) == ([], [])
+
+
+async def test_a_session_is_shown_no_page_and_no_other_context(here, tmp_path):
+    session = await rotated(here, tmp_path, [("first", "of one")], [("second", "of two")])
+    for path in ("", "/history", "/transcript?context=1", "/head"):
+        status, refused = await here.api.call("GET", f"/web/sessions/{session}{path}", here.api.tokens[session])
+        assert (status, refused["code"]) == (403, "forbidden"), path

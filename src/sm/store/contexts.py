@@ -41,6 +41,11 @@ def of_session(connection: sqlite3.Connection, session: str) -> tuple[Context, .
     return tuple(Context(*row) for row in connection.execute(SELECT_OF_SESSION, (session,)))
 
 
+def documents_of(connection: sqlite3.Connection, session: str) -> tuple[Document, ...]:
+    query = "SELECT id, conversation, copy, created, state FROM handoffs WHERE session = ? ORDER BY created"
+    return tuple(Document(*row) for row in connection.execute(query, (session,)))
+
+
 def documents(connection: sqlite3.Connection) -> dict[str, tuple[Document, ...]]:
     return _by_session(connection.execute(SELECT_DOCUMENTS), Document)
 

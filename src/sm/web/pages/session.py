@@ -80,8 +80,8 @@ class SessionPage:
         return shown
 
     async def documents(self) -> list[documents.Link]:
-        history = await self.found.archiving.history(self.session.id)
-        return documents.chain(history.documents)
+        query = partial(contexts.documents_of, session=self.session.id)
+        return documents.chain(await self.found.store.database.read(query))
 
     async def contexts(self) -> tuple[Context, ...]:
         recorded = await self.found.store.database.read(partial(contexts.of_session, session=self.session.id))

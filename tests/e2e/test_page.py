@@ -1,4 +1,4 @@
-"""The terminal of the page in a real browser on the real clients: what they show, what is typed, what a tool prints."""
+"""The page in a real browser on the real clients: their terminal, typing there, what a tool prints, a rotation."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ import pytest
 
 from sm.lock import running_server
 from sm.testing.scenario import Call, Say, Turn, scenario
+from sm.web.pages.rotations import IN_ORDER
 from tests.e2e.rig import CODEX_BOX, Rig
 from tests.web.page_rig import SIZES, WATCH, chromium
 
@@ -123,3 +124,23 @@ async def test_what_a_hostile_tool_prints_reaches_a_browser_as_text_alone():
             assert not set(text) & {chr(code) for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160))}
             assert (await page.title(), page.url) == (title, address)
             assert await page.locator("#terminal img, #terminal a").count() == 0
+
+
+async def test_a_rotation_of_the_real_client_is_shown_with_its_phases_its_length_and_both_contexts():
+    hand_off = Call("Bash", command="printf '# Continue' > .sm-handoff.md && sm handoff .sm-handoff.md")
+    script = scenario(Turn("go", steps=[hand_off, Say("Handed off.")]), otherwise=Say(ANSWER))
+    async with Rig(script, provider="claude") as rig:
+        session = await rig.new(None, "--allowedTools", "Bash")
+        await rig.wait_status(session, "idle")
+        async with page_of(rig, session) as page:
+            rig.type(session, "go")
+            await rig.wait_screen(session, "go")
+            rig.press(session, "Enter")
+            await rig.wait_phase(session, "done")
+            await page.get_by_text(re.compile(r"done in \d+(\.\d)? s")).wait_for()
+            await page.locator("summary", has_text="phases").click()
+            phases = await page.locator("#rotations-title ~ ol .phases li").all_inner_texts()
+            assert [phase.split()[0] for phase in phases] == [phase.value for phase in IN_ORDER]
+            await page.locator(".context-mark", has_text="Context 2 began").wait_for()
+            await page.locator(".entry.agent", has_text=ANSWER).wait_for()
+            assert await page.locator(".entry.agent", has_text="Handed off.").count() == 1
