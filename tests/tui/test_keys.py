@@ -309,7 +309,7 @@ def test_a_run_is_shown_with_how_far_its_issues_are():
         "r2  works  2 issues",
         "  A  works  ab12  check",
         "  B  merged",
-        "r1  ended  1 issues",
+        "r1  ended  1 issue",
     ]
 
 
