@@ -25,7 +25,9 @@ PREFIX = "#/definitions/"
 REQUESTS = {
     "initialize": "capabilities clientInfo",
     "thread/start": "approvalPolicy approvalsReviewer cwd model sandbox serviceName sessionStartSource",
+    "thread/loaded/list": "cursor",
     "thread/name/set": "name threadId",
+    "thread/read": "threadId",
     "thread/resume": "excludeTurns threadId",
     "thread/unsubscribe": "threadId",
     "thread/compact/start": "threadId",
@@ -40,6 +42,8 @@ RESULTS = {
     "thread/start": "approvalPolicy approvalsReviewer model reasoningEffort sandbox thread",
     "thread/resume": "approvalPolicy approvalsReviewer model reasoningEffort sandbox thread",
     "thread/goal/get": "goal",
+    "thread/loaded/list": "data nextCursor",
+    "thread/read": "thread",
 }
 """What we read of their results; nothing of any other."""
 NOTIFICATIONS = {

@@ -17,13 +17,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 
-async def main() -> None:
+async def main(arguments: list[str]) -> None:
     drawing = importlib.import_module("tests.web.page_pictures")
-    out = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "docs"
+    out = Path(arguments[0]) if arguments else ROOT / "docs"
     with tempfile.TemporaryDirectory() as place:
-        drawn = await drawing.pictures(Path(place), out, drawing.EVERY if sys.argv[1:] else drawing.PICTURES)
+        drawn = await drawing.pictures(Path(place), out, drawing.EVERY if arguments else drawing.PICTURES)
     print(json.dumps(drawn))
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(sys.argv[1:]))

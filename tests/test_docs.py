@@ -5,6 +5,7 @@ import html
 import re
 import runpy
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import click
 import pytest
@@ -39,10 +40,35 @@ def test_each_link_leads_to_a_file_and_a_title_of_it(path):
     assert not list(broken(path))
 
 
-def test_the_readme_links_to_nothing_outside_itself():
-    """It is also shown where the package is, without the files beside it."""
-    assert all(target.startswith("#") for target in LINK.findall(README.read_text()))
+PACKAGE = runpy.run_path(str(ROOT / "scripts/package.py"))
+PICTURES = sorted(path for path in (ROOT / "docs").iterdir() if path.suffix in {".svg", ".png"})
+
+
+def test_the_readme_links_to_nothing_outside_itself_but_pictures():
+    """It is also shown where the package is, without the files beside it and without the pictures."""
+    shown = PACKAGE["description"](README.read_text())
+    assert all(target.startswith("#") for target in LINK.findall(shown))
+    assert [line for line in README.read_text().splitlines() if line and line not in shown.splitlines()] == [
+        line for line in README.read_text().splitlines() if line.startswith("![")
+    ]
     assert not list(broken(README))
+
+
+def test_each_picture_is_shown_says_what_it_shows_and_is_small():
+    texts = "".join(path.read_text() for path in (README, *DOCS))
+    for path in PICTURES:
+        assert re.search(rf"!\[[^\]]{{20,}}\]\((?:docs/)?{path.name}\)", texts), path.name
+        assert path.stat().st_size < 300_000, path.name
+
+
+@pytest.mark.parametrize("path", [path for path in PICTURES if path.suffix == ".svg"], ids=lambda path: path.name)
+def test_a_drawn_terminal_is_xml_with_no_script_and_nothing_from_elsewhere(path):
+    drawn = ET.fromstring(path.read_text())  # noqa: S314  # our own
+    assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= {
+        *("svg", "rect", "g", "text", "style", "defs", "use")
+    }
+    assert all(value.startswith("#") for element in drawn.iter() for name, value in element.items() if "href" in name)
+    assert not re.search(r"url\(|@import|\bon\w+=", path.read_text())
 
 
 def test_the_readme_names_each_document():

@@ -82,6 +82,13 @@ def test_the_plugin_and_all_that_is_no_code_come_with_it(wheel, installed):
     assert {Path("sm") / path for path in ours} <= inside
 
 
+def test_pictures_stay_in_the_checkout(wheel):
+    """They are most of `docs/`, and what shows a document in a terminal shows no picture."""
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "sm/docs/decisions/page-from-the-server.md" in names
+    assert [name for name in names if name.startswith("sm/docs/") and not name.endswith(".md")] == []
+
+
 def test_setup_writes_what_is_installed_and_nothing_of_this_checkout(installed):
     ran = run(installed, "setup", "--yes")
     assert ran.returncode == 0, ran.stderr

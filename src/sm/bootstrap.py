@@ -89,7 +89,8 @@ from sm.providers.codex.tui.adapter import CodexTerminal
 from sm.settings import CodexSettings, Settings
 from sm.sockets import Sockets, open_sockets
 from sm.store.database import Database
-from sm.store.sessions import SqliteStore, event_data
+from sm.store.events import event_data
+from sm.store.sessions import SqliteStore
 from sm.tmux.adapter import TmuxPanes
 from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.names import socket_path

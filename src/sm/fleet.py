@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sm.core.model.usage_limit import LIMIT_NAMES
 from sm.plain_text import plain
 
 ENDED_STATUSES = frozenset({"exited", "crashed"})
@@ -29,7 +30,7 @@ MARKS = {
     "waiting": "?",
     "blocked": "!",
     "crashed": "✗",
-    "silent": "…",
+    "silent": "⋯",
     "unknown": "~",
     "limited": "‖",
     "idle": "○",
@@ -43,11 +44,13 @@ MARKS = {
 NAMED_INPUTS = ("command", "file_path", "path", "url", "pattern", "query", "prompt")
 """The input of a tool that says most of what it is to do."""
 MAX_WHY_CHARS = 300
+UNKNOWN = "unknown"
+"""In place of a value that is not known, as the tokens of a context."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A session as it is shown. Times are in seconds before the moment of the row, percentages of the usable context.
+    """A session as it is shown. Times are UTC seconds, percentages of the usable context.
 
     Its texts are in one line and have nothing in them that acts on a terminal; for HTML they still need escaping.
     """
@@ -65,8 +68,9 @@ class Row:
     why: str
     """Why it is in that state, as what its client asks; empty where the state says all."""
     since: float | None
-    age: float | None
-    """How long ago the evidence of the state was last seen or heard."""
+    """When it came into that state."""
+    seen: float | None
+    """When the evidence of the state was last seen or heard."""
     evidence: str
     provider: str
     model: str | None
@@ -101,7 +105,6 @@ class Row:
 def rows(
     sessions: Sequence[dict[str, Any]],
     asks: Sequence[dict[str, Any]],
-    now: float,
     costs: Sequence[dict[str, Any]] = (),
 ) -> list[Row]:
     """Return the rows in the order to show: by need, children right after their parents."""
@@ -110,7 +113,7 @@ def rows(
         if ask.get("state") == "open":
             asked.setdefault(ask["session"], []).append(ask)
     spent = {cost["id"]: cost["spent"].get("usd") for cost in costs}
-    return [_row(session, depth, asked.get(session["id"], []), spent, now) for depth, session in in_tree(sessions)]
+    return [_row(session, depth, asked.get(session["id"], []), spent) for depth, session in in_tree(sessions)]
 
 
 def title(shown: Sequence[Row]) -> str:
@@ -176,9 +179,7 @@ def in_tree(sessions: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any
     return ordered(None, 0)
 
 
-def _row(
-    session: dict[str, Any], depth: int, asks: list[dict[str, Any]], spent: dict[str, float | None], now: float
-) -> Row:
+def _row(session: dict[str, Any], depth: int, asks: list[dict[str, Any]], spent: dict[str, float | None]) -> Row:
     context, shown = session.get("context") or {}, state(session)
     usable = context.get("usable")
     return Row(
@@ -190,8 +191,8 @@ def _row(
         state=shown,
         mark=MARKS.get(shown, "~"),
         why=_why(session, asks),
-        since=_before(session.get("since"), now),
-        age=_before(session.get("seen"), now),
+        since=session.get("since") or None,
+        seen=session.get("seen") or None,
         evidence=plain(session.get("evidence") or ""),
         provider=session.get("provider") or "",
         model=_plain(context.get("model") or session.get("model")),
@@ -233,13 +234,9 @@ def ask_words(ask: dict[str, Any]) -> str:
 
 
 def _limit(session: dict[str, Any]) -> str:
-    if session.get("limit"):
-        return str(session.get("detail") or session["limit"].get("kind") or "")
+    if session.get("limit"):  # its detail may tell of something else, as of what it asks
+        return LIMIT_NAMES.get(str(session["limit"].get("kind")), "usage limit")
     return str((session.get("budget") or {}).get("text") or "")
-
-
-def _before(at: float | None, now: float) -> float | None:
-    return max(0.0, now - at) if at else None
 
 
 def _share(tokens: int | None, usable: int | None) -> float | None:

@@ -362,6 +362,26 @@ class ContextView(msgspec.Struct):
     transcript: str | UnsetType | None = UNSET
 
 
+class ContextMark(msgspec.Struct):
+    """What happened to a context."""
+
+    at: float
+    words: str
+
+
+class ContextHistoryView(msgspec.Struct):
+    """How full a session's context was over its whole life, oldest first; of many readings the highest of each few."""
+
+    at: list[float]
+    tokens: list[int]
+    usable: list[int | None]
+    """Tokens at which the client would have compacted; null where that was not known."""
+    marks: list[ContextMark]
+    warning: int | None
+    """Tokens at which its agent is warned now, and at which it is to hand off; null where that is not known."""
+    critical: int | None
+
+
 class ContextBrief(msgspec.Struct):
     """The part of a context that its session's answer has; null for unknown values."""
 

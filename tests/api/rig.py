@@ -37,7 +37,8 @@ from sm.providers.codex.options import ToolServer
 from sm.providers.codex.shared import CodexInstallation
 from sm.settings import Settings
 from sm.store.database import Database
-from sm.store.sessions import SqliteStore, event_data
+from sm.store.events import event_data
+from sm.store.sessions import SqliteStore
 from sm.web.access.devices import Devices
 from sm.web.routes import web_application
 from sm.wire import HealthAnswer

@@ -58,6 +58,7 @@ SHAPES = {
     "GET /sessions/{session}/children": list[wire.SessionView],
     "POST /sessions/{session}/children": wire.SessionView,
     "GET /sessions/{session}/context": wire.ContextView,
+    "GET /sessions/{session}/context/history": wire.ContextHistoryView,
     "POST /sessions/{session}/context/rearm": wire.ContextView,
     "GET /sessions/{session}/output": wire.TextAnswer,
     "GET /sessions/{session}/events": wire.EventsAnswer,
@@ -231,6 +232,7 @@ async def of_sessions(record):
     await ask("sessions as a session sees them", "GET", "/sessions", api.tokens[kid])
     await ask("session as another sees it", "GET", "/sessions/boss", api.tokens[kid])
     await ask("whole context", "GET", f"/sessions/{boss}/context")
+    await ask("context over time", "GET", f"/sessions/{boss}/context/history")
     await ask("limits", "GET", "/limits")
     await ask("context, latches reset", "POST", f"/sessions/{boss}/context/rearm")
     await ask("session renamed", "PATCH", f"/sessions/{kid}", body={"name": "son"})

@@ -37,8 +37,8 @@ CHECKED = {
         "GET /web/sessions/{session}",
         "GET /web/sessions/{session}/head",
         "GET /web/sessions/{session}/messages",
+        "GET /web/sessions/{session}/history",
         "GET /web/sessions/{session}/transcript",
-        "GET /web/sessions/{session}/context",
         "GET /web/sessions/{session}/documents/{handoff}",
         "GET /web/sessions/{session}/screen",
         "POST /web/sessions/{session}/keys",
@@ -60,6 +60,7 @@ CHECKED = {
     },
     OWNER: {
         "GET /sessions/{session}/context",
+        "GET /sessions/{session}/context/history",
         "GET /sessions/{session}/output",
         "GET /sessions/{session}/events",
         "GET /sessions/{session}/children",

@@ -218,6 +218,16 @@ async def test_the_view_has_what_scripts_rely_on(api, session):
     assert {"phase", "path"} <= set(view["handoff"])
 
 
+async def test_those_sessions_that_are_named_are_listed_alone_and_say_what_they_say_in_the_whole_list(api):
+    first, second, other = [await api.new(name) for name in ("a", "b", "c")]
+    whole = {view["id"]: view for view in (await api.call("GET", "/sessions"))[1]}
+    _, found = await api.call("GET", f"/sessions?ids={other},gone,{first}")
+    assert found == [whole[first], whole[other]]
+    assert (await api.call("GET", "/sessions?ids="))[1] == []
+    _, seen = await api.call("GET", f"/sessions?ids={second},{first}", api.tokens[first])
+    assert ["dir" in view for view in seen] == [True, False]
+
+
 async def test_the_environment_of_a_session_is_neither_stored_nor_shown(api, tmp_path):
     body = {"dir": str(tmp_path), "env": {"PATH": "/usr/bin:/bin", "SECRET": "sk-ant-api03-TESTTEST"}}
     _, view = await api.call("POST", "/sessions", body=body)

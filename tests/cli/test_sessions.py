@@ -106,6 +106,14 @@ async def test_without_utf8_everything_is_ascii(desk, locale):
         assert (ran.code, (ran.out + ran.err).isascii()) == (0, True)
 
 
+async def test_without_utf8_columns_stay_below_one_another(desk):
+    for name in ("x" * 40, "日本" * 20, "plain"):
+        await desk.api.new(name)
+    head, *rows = (await desk.run("list", env={"LC_ALL": "C"})).out.splitlines()[:4]
+    assert {row.index("starting") for row in rows} == {head.index("STATUS")}
+    assert rows[0].startswith("x" * 23 + "~  ")
+
+
 async def test_names_cannot_write_to_the_terminal(desk):
     await desk.api.alter(await desk.api.new("a"), name="a\x9b31m\u202eb")  # as an older version took it
     assert "a?31m?b" in (await desk.run("list")).out

@@ -14,9 +14,12 @@ import pytest
 from sm.core import events as ev
 from sm.core.model.ask import AskAnswer, Decision
 from sm.core.ports.provider import ConnectedSession, HookReply, OrderResult
+from sm.providers.codex.app import schema
 from sm.providers.codex.app.asks import COMMAND
 from sm.providers.codex.app.connection import AppConnection
 from sm.providers.codex.app.place import AppPlace
+from sm.providers.codex.app.rpc import connected
+from sm.providers.codex.app.subagents import Subagents
 from sm.testing.model import ScriptedModel
 from sm.testing.offline import offline_codex_env
 from sm.testing.scenario import Call, Say, Turn, scenario
@@ -193,6 +196,20 @@ async def test_a_permission_is_asked_again_under_the_same_identity_after_a_lost_
         answer.set_result(AskAnswer(Decision.ALLOW))
         assert await ended(reports) == "Asked."
         assert world.allowed
+
+
+async def test_the_threads_that_are_loaded_are_listed_and_tell_by_whom_they_were_started(world):
+    async with world.connected() as reports:
+        await reports.order("prompt", "hello")
+        await ended(reports)
+        found = Subagents()
+        async with connected(str(world.place.socket)) as rpc:
+            await found.take_up(rpc, world.place.thread())
+            loaded = await rpc.call(schema.ThreadLoadedList())
+            read = await rpc.call(schema.ThreadRead(thread_id=world.place.thread()))
+        assert world.place.thread() in loaded.data
+        assert (read.thread.id, read.thread.parent_thread_id) == (world.place.thread(), None)
+        assert found.threads == set()
 
 
 async def test_a_denied_permission_goes_with_its_reason_and_the_turn_goes_on(world):

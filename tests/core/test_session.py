@@ -139,6 +139,13 @@ def test_a_warning_to_an_idle_agent_is_a_message_ahead_of_the_others():
     assert play.left[0].text.startswith("[sm context]")
 
 
+def test_nothing_is_typed_into_a_client_that_refuses_to_continue_however_often_that_is_said():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> event(ev.MessageQueued, message=message("m1", "hi"))
+    play >> event(ev.ClientBlocked, reason="too long") >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
+    play >> read(104_011) >> event(ev.TurnFailed, error="too long", refusal="too long")
+    assert play.end().session.detail == "too long"
+
+
 def test_a_late_reading_of_an_old_conversation_is_dropped():
     play = Playbook() >> event(ev.ConversationStarted, conversation="c1", transcript="/t", origin=ev.Origin.CLEAR)
     assert (play >> read(150_000)).end().session.conversation.monitor.reading.tokens is None

@@ -439,6 +439,26 @@ async def test_what_a_subagent_in_the_background_asks_is_answered_from_elsewhere
         await rig.wait_status(session, "idle")
 
 
+@pytest.mark.soak
+async def test_what_a_subagent_asks_outlives_a_server_that_is_killed(driver):
+    """As with what an agent asks itself: all but a hook over http asks the next server."""
+    async with asks_through_a_subagent() as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await rig.wait_event(session, "TurnEnded")
+        await rig.kill_server()
+        await rig.start_server()
+        if driver == "keys":
+            assert await over(rig, ask) == ("expired", "the server was restarted")
+            return
+        again = await the_ask(rig)
+        assert (again["id"], again["input"]) == (ask["id"], ask["input"])
+        assert rig.sm("approve", ask["id"]).returncode == 0
+        await rig.until((rig.project / "asked-for").exists, "it was allowed")
+        await rig.wait_status(session, "idle")
+
+
 @pytest.mark.claude_only("its screen shows a subagent's dialog only in the view of that subagent")
 @pytest.mark.soak
 async def test_what_a_subagent_in_the_background_asks_is_left_to_the_user_at_the_terminal(driver):

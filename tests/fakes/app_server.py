@@ -198,6 +198,12 @@ class FakeAppServer:
         ]
         return self._opened(thread), again
 
+    async def _thread_loaded_list(self, _client, _params):
+        return {"data": list(self.threads), "nextCursor": None}, ()
+
+    async def _thread_read(self, _client, params):
+        return {"thread": self._known(params["threadId"]).shown()}, ()
+
     async def _thread_unsubscribe(self, client, params):
         client.threads.discard(params["threadId"])
         return {"status": "unsubscribed"}, ()

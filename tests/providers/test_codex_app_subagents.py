@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from sm.providers.codex.app.rpc import ServerMessage
+from sm.providers.codex.app import schema
+from sm.providers.codex.app.rpc import RefusedError, ServerMessage
 from sm.providers.codex.app.subagents import Subagents
 
 MAIN = "t-main"
@@ -47,3 +48,32 @@ def test_an_item_of_any_other_thread_is_not_kept(known):
     known.note(message("item/started", MAIN, type="fileChange"), MAIN)
     known.note(message("item/started", "t-other", type="fileChange"), MAIN)
     assert known.started == {}
+
+
+class AppServer:
+    """Answers of an app-server whose threads have these parents; it remembers which were taken up."""
+
+    def __init__(self, parents, ended=()):
+        self.parents, self.ended, self.taken_up = parents, ended, []
+
+    async def call(self, request):
+        match request:
+            case schema.ThreadLoadedList(cursor=None):
+                return schema.ThreadLoadedListResponse([*self.parents, *self.ended][:2], "2")
+            case schema.ThreadLoadedList(cursor="2"):
+                return schema.ThreadLoadedListResponse([*self.parents, *self.ended][2:])
+            case schema.ThreadRead(thread_id=thread) if thread in self.ended:
+                raise RefusedError("thread not loaded")
+            case schema.ThreadRead(thread_id=thread):
+                return schema.ThreadReadResponse(schema.Thread(id=thread, parent_thread_id=self.parents[thread]))
+            case schema.ThreadResume(thread_id=thread):
+                self.taken_up.append(thread)
+                return schema.ThreadResumeResponse(thread=schema.Thread(id=thread))
+        raise AssertionError(request)
+
+
+async def test_a_server_that_was_away_takes_up_the_subagents_at_any_depth_and_no_other_thread():
+    server, found = AppServer({"t-2": "t-1", "t-1": MAIN, "t-3": "t-other", MAIN: None}, ended=["t-4"]), Subagents()
+    await found.take_up(server, MAIN)
+    assert server.taken_up == ["t-1", "t-2"]
+    assert found.threads == {"t-1", "t-2"}

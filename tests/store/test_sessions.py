@@ -13,9 +13,10 @@ from sm.core.model.history import Context, Document
 from sm.core.model.message import message
 from sm.core.model.notification import Episode
 from sm.core.model.notify_rules import NotificationKind
-from sm.core.model.rotation import Switch
+from sm.core.model.rotation import Phase, PhaseEntered, Rotation, Switch
 from sm.core.ports.store import EventCommit, LaunchRecord
-from sm.store.sessions import event_data
+from sm.store import contexts, events
+from sm.store.events import event_data
 from tests.core.playbook import HANDOFF, advance, idle_session
 
 SECRET = "sk-ant-api03-TESTTESTTEST"
@@ -159,3 +160,43 @@ async def test_a_context_says_whose_client_it_was_in(store):
     record = ef.RecordContext("c0", "/t0", 1.0, 0, "codex")
     await store.commit(EventCommit(idle_session(), ev.ServerStarted(at=1.0), (record,)))
     assert await store.contexts() == {"a" * 8: (Context(1, "c0", "/t0", 1.0, 0, "codex"),)}
+
+
+async def test_the_phases_of_a_rotation_are_kept_beside_the_events_that_moved_it(store):
+    waits = replace(idle_session(), rotation=Rotation(HANDOFF))
+    turned = replace(idle_session(), rotation=Rotation(HANDOFF, Phase.RESERVED))
+    await store.commit(
+        EventCommit(waits, ev.HandoffRequested(at=1.0, handoff=HANDOFF), before=idle_session()),
+        EventCommit(waits, ev.LatchesReset(at=2.0), before=waits),
+        EventCommit(turned, ev.TurnEnded(at=3.0, conversation="c0"), before=waits),
+        EventCommit(turned, ev.ServerStarted(at=4.0)),
+    )
+    found = await store.database.read(lambda connection: events.phases(connection, turned.id, 9))
+    assert found == (
+        PhaseEntered(1.0, "HandoffRequested", "pending", HANDOFF.id),
+        PhaseEntered(3.0, "TurnEnded", "reserved", HANDOFF.id),
+    )
+    assert await store.database.read(lambda connection: events.phases(connection, turned.id, 1)) == found[1:]
+    assert await store.database.read(lambda connection: events.phases(connection, "another", 9)) == ()
+
+
+async def test_the_contexts_of_one_session_are_read_alone(store):
+    await store.commit(
+        EventCommit(idle_session(), ev.ServerStarted(at=1.0), (ef.RecordContext("c1", "/t.jsonl", 1.0, 0),))
+    )
+    mine = await store.database.read(lambda connection: contexts.of_session(connection, idle_session().id))
+    assert (mine, {idle_session().id: mine}) == (mine, await store.contexts())
+    assert [context.conversation for context in mine] == ["c1"]
+    assert await store.database.read(lambda connection: contexts.of_session(connection, "another")) == ()
+
+
+async def test_the_documents_of_one_session_are_read_alone(store):
+    await store.commit(
+        EventCommit(
+            idle_session(), ev.ServerStarted(at=1.0), (ef.RecordHandoff(HANDOFF, HandoffState.PENDING, held=True),)
+        )
+    )
+    mine = await store.database.read(lambda connection: contexts.documents_of(connection, idle_session().id))
+    assert await store.documents() == {idle_session().id: mine}
+    assert [document.id for document in mine] == [HANDOFF.id]
+    assert await store.database.read(lambda connection: contexts.documents_of(connection, "another")) == ()

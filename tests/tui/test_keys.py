@@ -6,7 +6,7 @@ import json
 from sm import __version__
 from sm.lock import ServerLock, announce
 from sm.paths import atomic_write
-from sm.tui.keys import KEYS
+from sm.tui.keys import KEYS, LEGEND
 from sm.tui.runs.box import run_lines
 from tests.api.rig import USER
 from tests.api.test_archive import shows, tended
@@ -309,7 +309,7 @@ def test_a_run_is_shown_with_how_far_its_issues_are():
         "r2  works  2 issues",
         "  A  works  ab12  check",
         "  B  merged",
-        "r1  ended  1 issues",
+        "r1  ended  1 issue",
     ]
 
 
@@ -327,13 +327,27 @@ async def test_i_shows_context_rotation_messages_and_cost(seen):
     await seen.gone("this session: $0.00")
 
 
-async def test_question_mark_names_every_key(seen):
+async def test_a_rule_across_a_pane_stays_one_line_and_all_other_text_is_whole(seen):
+    class Wide:
+        async def history(self):
+            return "─" * 250 + "\nlast " + "word " * 60
+
+    seen.api.engine.ports.panes.pane = lambda _: Wide()
+    await seen.press("space")
+    await seen.until("last word")
+    inside = [line for line in seen.text().split("\n") if line.startswith("│")]
+    assert sum("───" in line for line in inside) == 1
+    assert seen.words().count("word") == 60
+
+
+async def test_question_mark_explains_every_key_and_mark(seen):
     await seen.press("question_mark")
     text = seen.words()
-    await seen.press("pagedown", "pagedown")
-    await seen.until(KEYS[-1].words)
-    text += seen.words()
-    assert [key.shown for key in KEYS if key.words not in text] == []
+    for _ in range(12):
+        await seen.press("down")
+        text += seen.words()
+    explained = [(key.shown, key.words) for key in KEYS] + [*LEGEND]
+    assert [name for name, words in explained if words not in text] == []
     await seen.press("escape")
     await seen.gone("Keys")
 

@@ -4,6 +4,8 @@ import socket
 
 from sm.core import events as ev
 from sm.fleet import title
+from sm.plain_marks import in_cells
+from sm.tui.look import PlainMarks
 from tests.tui.rig import watching
 
 
@@ -48,6 +50,35 @@ async def test_the_cursor_stays_on_its_session_wherever_that_is(tmp_path):
         assert seen.app.chosen.name == "gamma"
 
 
+async def test_a_cursor_that_nobody_has_moved_is_on_who_needs_the_user_most(tmp_path):
+    async with watching(tmp_path, before=two) as seen:
+        other = await seen.api.new("gamma")
+        await seen.until("gamma")
+        assert seen.app.chosen.name == "alpha"
+        await put(seen.api, other, ev.PermissionAsked, tool="Bash")
+        await seen.until(lambda: seen.app.main.rows[0].id == other)
+        assert seen.app.chosen.name == "gamma"
+
+
+async def test_a_session_that_is_removed_leaves_the_list(tmp_path):
+    async with watching(tmp_path, before=two) as seen:
+        other = await seen.api.new("gamma")
+        await seen.until("gamma")
+        await seen.api.call("DELETE", f"/sessions/{other}")
+        await seen.api.call("POST", f"/sessions/{other}/remove", body={})
+        await seen.gone("gamma")
+
+
+async def test_ages_count_on_in_steps_while_nothing_happens(tmp_path):
+    async with watching(tmp_path, 200, before=two) as seen:
+        await put(seen.api, seen.app.main.rows[0].id, ev.PromptSubmitted, text="go")
+        await seen.until("working <10 s")
+        seen.api.clock.advance(25)
+        await seen.until("working 20 s")
+        seen.api.clock.advance(40)
+        await seen.until("working 1 min")
+
+
 async def test_a_server_that_is_gone_is_said_over_the_last_picture_until_one_is_back(tmp_path, width):
     async with watching(tmp_path, width, before=two) as seen:
         await seen.stop_server()
@@ -74,6 +105,17 @@ async def test_a_server_that_takes_requests_and_answers_none_is_no_server(tmp_pa
             seen.port = silent.getsockname()[1]
             await seen.until("the server does not answer since")
             assert "alpha" in seen.text()
+
+
+async def test_plain_marks_are_where_the_others_were(tmp_path, width):
+    async with watching(tmp_path, width, before=two) as seen:
+        marked = seen.text()
+        seen.app._own_filters = (PlainMarks(),)
+        seen.app.refresh_css()
+        await seen.until(lambda: seen.text() != marked)
+        plain = seen.text()
+        assert plain == "\n".join(in_cells(line) for line in marked.split("\n"))
+        assert "+ starting" in plain
 
 
 async def test_q_leaves(tmp_path, width):

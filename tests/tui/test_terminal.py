@@ -109,6 +109,32 @@ async def test_why_an_attach_failed_is_read_before_the_screen_comes_back(screen)
     await screen.until("◌ starting")
 
 
+@pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LC_ALL": "POSIX"}])
+async def test_without_utf8_all_of_it_is_ascii_and_in_its_place(screen, width, locale):
+    await screen.start("watch", width=width, **locale)
+    plain = await screen.until("+ starting")
+    assert plain.isascii()
+    await screen.tmux("send-keys", "?")
+    assert (await screen.until("PgUp PgDn")).isascii()
+    await screen.tmux("send-keys", "Escape")
+    await screen.gone("PgUp PgDn")
+    assert (await screen.tmux("display-message", "-p", "#{pane_title}")).strip() == "sm: 1 works"
+    await screen.tmux("send-keys", "q")
+    await screen.ended()
+
+
+async def test_a_terminal_that_moves_no_cursor_is_told_what_shows_the_same(screen):
+    await screen.start("watch", TERM="dumb")
+    await screen.until("hint: sm list")
+    await screen.ended()
+
+
+async def test_sm_alone_prints_its_help_there(screen):
+    await screen.start(TERM="dumb")
+    await screen.until("Show help for a command")
+    await screen.ended()
+
+
 WITHOUT_TEXTUAL = """
 import importlib.machinery
 known = importlib.machinery.PathFinder.find_spec

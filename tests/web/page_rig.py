@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 from playwright.async_api import async_playwright
 
 from scripts import browser
+from sm.core import events as ev
+from sm.core.model.rotation import Phase
 from sm.core.ports.panes import View
+from sm.core.rules.rotation import prompt_of
 from tests.fakes.conversation import Conversation
 from tests.web.browser import login_link, served
 
-SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
+SIZES = {
+    "desktop": {"width": 1280, "height": 900},
+    "phone": {"width": 390, "height": 844},
+    "small phone": {"width": 360, "height": 740},
+}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 WATCH = """
 window.violations = [];
@@ -120,6 +127,35 @@ def conversation(path, *turns):
         talk.person(said)
         talk.reply({"type": "text", "text": reply}, "end_turn")
     return talk.save(path)
+
+
+async def to_cleared(api, session, document="# Go on"):
+    """Have a session at its prompt hand off, up to where its context is to be cleared."""
+    actor = api.engine.sessions.actors[session]
+    body = {"requester_session_id": session, "document": document}
+    status, reply = await api.call("POST", f"/sessions/{session}/handoff", body=body)
+    assert status == 200, reply
+    if actor.session.rotation.phase is Phase.PENDING:
+        api.clock.advance(30)
+        await hooked(api, session, api.hook("Stop", session_id=api.conversation(session)))
+    await actor.ask(ev.ComposerReady(at=api.clock.advance(1), step=actor.session.step))
+    await actor.ask(ev.SnapshotTaken(at=api.clock.now(), step=actor.session.step, path="/dump"))
+    assert actor.session.rotation.phase is Phase.CLEARING
+
+
+async def to_done(api, session, transcript=""):
+    """Clear it and wake it: a new conversation with its own transcript has begun."""
+    actor, number = api.engine.sessions.actors[session], len(api.engine.sessions.actors[session].session.past) + 2
+    new = f"{number:08}-0000-4000-8000-000000000000"
+    api.clock.advance(2)
+    await hooked(
+        api, session, api.hook("SessionStart", session_id=new, source="clear", transcript_path=str(transcript))
+    )
+    await actor.ask(ev.ComposerReady(at=api.clock.advance(1), step=actor.session.step))
+    assert actor.session.rotation.phase is Phase.PROMPTING
+    api.clock.advance(1.5)
+    await prompt(api, session, prompt_of(actor.session.rotation))
+    assert actor.session.rotation.phase is Phase.DONE
 
 
 class ShownPane:

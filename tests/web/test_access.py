@@ -22,6 +22,7 @@ FROM_BROWSER = {
     "POST /sessions/{session}/restore",
     "POST /sessions/{session}/remove",
     "GET /sessions/{session}/context",
+    "GET /sessions/{session}/context/history",
     "POST /sessions/{session}/context/rearm",
     "POST /sessions/{session}/messages",
     "GET /sessions/{session}/messages",

@@ -147,9 +147,10 @@ async def test_an_agent_is_ended_after_a_question_and_restored(here):
     await tab.page.get_by_role("button", name="End its client").click()
     await eventually(lambda: here.api.engine.sessions.actors[session].session.ended)
     assert tab.questions[0].startswith("End the client of me?")
-    await tab.page.reload()
+    await tab.page.get_by_role("textbox", name="Message", exact=True).wait_for(state="hidden")
     await tab.page.get_by_role("button", name="Restore").click()
     await eventually(lambda: not here.api.engine.sessions.actors[session].session.ended)
+    await tab.page.get_by_role("textbox", name="Message", exact=True).wait_for()
     assert tab.complaints == []
 
 

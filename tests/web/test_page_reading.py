@@ -1,4 +1,4 @@
-"""The parts of the page that need no browser: a transcript by pages, Markdown, documents, the chart."""
+"""The parts of the page that need no browser: a transcript by pages, Markdown, documents."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from sm.core.model.history import Document
 from sm.providers.claude.transcript_parts import parts
-from sm.web.pages import chart, documents, transcript
+from sm.web.pages import documents, transcript
 from sm.web.pages.markdown import rendered
 
 
@@ -112,19 +112,3 @@ def test_documents_are_a_chain():
         ("del", "-b"),
         ("add", "+c"),
     ]
-
-
-def test_the_chart_keeps_peaks_of_many_readings():
-    rows = [
-        {
-            "at": float(n),
-            "kind": "ContextRead",
-            "data": json.dumps({"reading": {"tokens": 9_000 if n == 1_234 else 10}}),
-        }
-        for n in range(10_000)
-    ]
-    rows.append({"at": 1.0, "kind": "AgentWarned", "data": '{"level": "critical"}'})
-    found = chart.chart(rows, {"warning": 5, "critical": 8, "usable": None})
-    assert len(found.at) <= chart.MAX_POINTS
-    assert 9_000 in found.tokens
-    assert (found.warning, found.critical, found.marks[0].words) == (5, 8, "warned: critical")

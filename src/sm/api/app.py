@@ -81,6 +81,7 @@ ROUTES = [
     ApiRoute("POST", f"{SESSION}/restore", sessions.restore_session, ABOVE, from_browser=True),
     ApiRoute("POST", f"{SESSION}/remove", sessions.remove, USER, from_browser=True),
     ApiRoute("GET", f"{SESSION}/context", sessions.context, OWNER, from_browser=True),
+    ApiRoute("GET", f"{SESSION}/context/history", sessions.context_history, OWNER, from_browser=True),
     ApiRoute("POST", f"{SESSION}/context/rearm", sessions.rearm, SELF, from_browser=True),
     ApiRoute("POST", f"{SESSION}/messages", messages.send, ANYBODY, from_anywhere=True, from_browser=True),
     ApiRoute("GET", f"{SESSION}/messages", messages.inbox, SELF, from_browser=True),

@@ -10,6 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api.context_history import ContextHistories
 from sm.api.security import is_number
 from sm.archive.redaction.redact import OwnTokens
 from sm.archive.terminal.printer import LogPrinter
@@ -35,6 +36,7 @@ class Backend:
     archiving: Archiving
     printing: LogPrinter
     own_tokens: OwnTokens
+    histories: ContextHistories = field(default_factory=ContextHistories)
     problems: Callable[[], list[str]] = list
     """What the user should know of the server itself, in words."""
     environment: Mapping[str, str] = field(default_factory=dict)

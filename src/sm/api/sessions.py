@@ -21,12 +21,16 @@ from sm.archive.redaction.redact import BLOCK_LINES, IsOwnToken, without_secrets
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.ids import as_argument
+from sm.core.model.context import Monitor
 from sm.core.model.session import Session
+from sm.core.rules.context_thresholds import thresholds
 from sm.core.rules.session.refusals import external_client
 from sm.core.rules.team import already_ended, children_of
 from sm.engine.new_session import NewSession
 from sm.wire import (
     AttachAnswer,
+    ContextHistoryView,
+    ContextMark,
     EndedSession,
     EventsAnswer,
     EventView,
@@ -43,8 +47,14 @@ BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
 async def list_sessions(request: Request) -> Response:
-    """All of them for the user; a session sees itself and its children whole and the names and status of the others."""
-    sessions = [actor.shown for actor in backend(request).engine.sessions.actors.values()]
+    """All of them for the user; a session sees itself and its children whole and the names and status of the others.
+
+    `ids`, with commas between them, asks for these only; one that is not there any more is left out.
+    """
+    actors = backend(request).engine.sessions.actors
+    wanted = request.query_params.get("ids")
+    named = None if wanted is None else frozenset(wanted.split(","))
+    sessions = [actor.shown for name, actor in actors.items() if named is None or name in named]
     return answer([_view(request, session) for session in sessions])
 
 
@@ -153,6 +163,25 @@ async def context(request: Request) -> Response:
     """How full the session's context is; null is unknown."""
     actor = target(request)
     return answer(context_view(actor.session))
+
+
+async def context_history(request: Request) -> Response:
+    """How full the session's context was over its whole life, and what happened to it."""
+    session, found = target(request).session, backend(request)
+    history = await found.histories.of(found.store.database, session.id)
+    monitor = session.conversation.monitor if session.conversation is not None else Monitor()
+    warning, critical = thresholds(monitor, session.policy)
+    readings = history.readings
+    return answer(
+        ContextHistoryView(
+            at=[reading.at for reading in readings],
+            tokens=[reading.tokens for reading in readings],
+            usable=[reading.usable for reading in readings],
+            marks=[ContextMark(mark.at, mark.words) for mark in history.marks],
+            warning=warning,
+            critical=critical,
+        )
+    )
 
 
 async def rearm(request: Request) -> Response:

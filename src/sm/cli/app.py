@@ -12,7 +12,7 @@ import click
 
 from sm import __version__
 from sm.cli.exits import INTERRUPTED
-from sm.cli.format import fail, is_terminal, show
+from sm.cli.format import fail, is_dumb, is_terminal, show
 from sm.client import inside_session
 from sm.core.errors import Refused, SmError, error
 
@@ -162,7 +162,7 @@ def cli(context: click.Context) -> None:
     Documents: sm help watch, troubleshooting, how-it-works, unattended, web, coming-from, glossary, reference.
     """
     if context.invoked_subcommand is None:
-        if inside_session() is None and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+        if inside_session() is None and is_terminal(sys.stdin) and is_terminal(sys.stdout) and not is_dumb():
             context.invoke(_command("watch"))
         else:
             show(context.get_help())

@@ -75,11 +75,14 @@ def write(stream: TextIO | None, text: str) -> None:
     """Write text, as plain ASCII where the terminal has no UTF-8."""
     if stream is None:  # it was closed before the start
         raise OSError(9, "standard output is closed")
-    encoding = "ascii" if without_utf8(stream) else stream.encoding or "ascii"
+    if not text.isascii() and has_plain_marks(stream):
+        from sm.plain_marks import in_words  # noqa: PLC0415  # for few terminals
+
+        text = in_words(text)
+    encoding = encoding_of(stream)
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        text = "".join(ASCII.get(character, character) for character in text)
         text = text.encode(encoding, "replace").decode(encoding)
     stream.write(text)
     stream.flush()
@@ -93,24 +96,42 @@ def drop(stream: TextIO | None) -> None:
         os.close(nowhere)
 
 
-def without_utf8(stream: TextIO) -> bool:
-    """Whether the locale is C. Python writes UTF-8 in it (PEP 540), and sets LC_CTYPE as if it were UTF-8."""
-    if not sys.flags.utf8_mode:
-        return False
+def encoding_of(stream: TextIO) -> str:
+    """Return in what its terminal reads it. In a C locale that is ASCII.
+
+    Python writes UTF-8 all the same there, and sets LC_CTYPE as if the terminal had it (PEP 538, PEP 540).
+    """
     named = os.environ.get("LC_ALL") or os.environ.get("LANG") or ""
-    if "UTF" in named.upper():
-        return False
-    return bool(named) or stream.isatty()
+    in_c_locale = sys.flags.utf8_mode and "UTF" not in named.upper() and (named or stream.isatty())
+    return "ascii" if in_c_locale else stream.encoding or "ascii"
 
 
-ASCII = {
-    "—": "-", "–": "-", "→": "->", "…": "...", "·": ".", "█": "#", "░": ".", "✓": "ok", "✗": "x", "│": "|", "─": "-",
-    "└": "`", "’": "'", "“": '"', "”": '"', "≤": "<=", "≥": ">=",
-}  # fmt: skip
+def without_utf8(stream: TextIO) -> bool:
+    return encoding_of(stream).replace("-", "").lower() != "utf8"
+
+
+def is_dumb() -> bool:
+    """Whether the terminal only prints: no colours, no cursor, and often a small font."""
+    return os.environ.get("TERM") == "dumb"
+
+
+def has_plain_marks(stream: TextIO) -> bool:
+    return without_utf8(stream) or (is_dumb() and stream.isatty())
+
+
+def fitting(stream: TextIO | None) -> Callable[[str], str]:
+    """Return what makes text for columns ready for a stream: it takes as many columns as before."""
+    from sm.plain_marks import in_cells, marks_in_cells  # noqa: PLC0415  # most commands print no table
+
+    if stream is None:
+        return str
+    if without_utf8(stream):
+        return in_cells
+    return marks_in_cells if has_plain_marks(stream) else str
 
 
 def coloured(text: str, code: str | None) -> str:
-    if not code or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not is_terminal(sys.stdout):
+    if not code or os.environ.get("NO_COLOR") or is_dumb() or not is_terminal(sys.stdout):
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sm.cli.format import coloured
+from sm.cli.format import coloured, fitting
+from sm.plain_marks import columns_of
 
 UNLIMITED = 10_000
 GAP = 2
@@ -61,8 +61,9 @@ def table(columns: Sequence[Column], room: int) -> str:
     for number, column in sorted(enumerate(kept), key=lambda numbered: not numbered[1].shrinks):
         least = column.min_width if column.shrinks else MIN_FIRST_COLUMNS if number == 0 else column.width
         widths[number] -= max(0, min(_width(widths) - room, widths[number] - least))
+    marked = fitting(sys.stdout)
     kept = [
-        replace(column, cells=[shortened(cell, width) for cell in column.cells])
+        replace(column, cells=[marked(shortened(cell, width)) for cell in column.cells])
         for column, width in zip(kept, widths, strict=True)
     ]
     rows = range(-1, len(kept[0].cells))
@@ -80,7 +81,7 @@ def display_width(text: str) -> int:
     """Return the terminal cells of a text: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(map(columns_of, text))
 
 
 def shortened(text: str, width: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from sm.cli.descriptions import report_line
 from sm.cli.format import ago, bar, tokens
 from sm.cli.tables import Column, shortened
-from sm.fleet import in_tree
+from sm.fleet import UNKNOWN, in_tree
 from sm.plain_text import plain
 
 COLOURS = {
@@ -89,7 +89,9 @@ def _gauge(context: dict[str, Any]) -> str:
     size = context.get("projected") if context.get("projected") is not None else context.get("tokens")
     if percent is not None:
         return f"{bar(percent, 6)} {percent:3.0f}%"
-    return tokens(size) if size is not None else "-"
+    if size is not None:
+        return tokens(size)
+    return UNKNOWN if context else "-"  # another's is not told at all
 
 
 def seconds_since(session: dict[str, Any]) -> float:

@@ -251,7 +251,8 @@ class Actor:
             if effects or found.records:
                 break  # that is done before the next is decided
         if written:
-            numbers = await self.store.commit(*[EventCommit(one.after, one.event, one.records) for one in written])
+            commits = [EventCommit(one.after, one.event, one.records, one.before) for one in written]
+            numbers = await self.store.commit(*commits)
             self.session = session
             for one, number in zip(written, numbers, strict=True):
                 one.number = number

@@ -22,6 +22,10 @@ INSERT_OR_UPDATE = """
 SELECT_CONTEXTS = """
     SELECT session, number, conversation, transcript, started, log_start, provider FROM contexts ORDER BY number
 """
+SELECT_OF_SESSION = """
+    SELECT number, conversation, transcript, started, log_start, provider FROM contexts
+    WHERE session = ? ORDER BY number
+"""
 SELECT_DOCUMENTS = "SELECT session, id, conversation, copy, created, state FROM handoffs ORDER BY created"
 
 
@@ -31,6 +35,15 @@ def record(connection: sqlite3.Connection, wanted: RecordContext, session: str) 
 
 def contexts(connection: sqlite3.Connection) -> dict[str, tuple[Context, ...]]:
     return _by_session(connection.execute(SELECT_CONTEXTS), Context)
+
+
+def of_session(connection: sqlite3.Connection, session: str) -> tuple[Context, ...]:
+    return tuple(Context(*row) for row in connection.execute(SELECT_OF_SESSION, (session,)))
+
+
+def documents_of(connection: sqlite3.Connection, session: str) -> tuple[Document, ...]:
+    query = "SELECT id, conversation, copy, created, state FROM handoffs WHERE session = ? ORDER BY created"
+    return tuple(Document(*row) for row in connection.execute(query, (session,)))
 
 
 def documents(connection: sqlite3.Connection) -> dict[str, tuple[Document, ...]]:
@@ -43,15 +56,3 @@ def _by_session(rows: Iterable[Sequence[Any]], kind: Callable[..., T]) -> dict[s
     for session, *values in rows:
         found.setdefault(session, []).append(kind(*values))
     return {session: tuple(values) for session, values in found.items()}
-
-
-def events_of_kinds(
-    connection: sqlite3.Connection, session: str, kinds: Sequence[str], limit: int
-) -> list[dict[str, object]]:
-    """Return the newest events of these kinds, oldest first."""
-    query = (
-        f"SELECT at, kind, data FROM events WHERE session = ? AND kind IN ({', '.join('?' * len(kinds))})"  # noqa: S608  # marks
-        " ORDER BY number DESC LIMIT ?"
-    )
-    rows = connection.execute(query, (session, *kinds, limit)).fetchall()
-    return [dict(zip(("at", "kind", "data"), row, strict=True)) for row in reversed(rows)]

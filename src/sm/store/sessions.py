@@ -27,7 +27,6 @@ from sm.core.effects import (
     ReminderRecord,
 )
 from sm.core.errors import error
-from sm.core.events import Event
 from sm.core.ids import PREFIX_RULE, is_prefix, name_taken_hint, token_hash, too_short
 from sm.core.model.ask import StoredAsk
 from sm.core.model.handoff import Handoff, HandoffState, StoredHandoff
@@ -37,23 +36,10 @@ from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
 from sm.core.ports.store import EventCommit, LaunchRecord
 from sm.store import asks, contexts, episodes, reminders
+from sm.store import events as event_rows
 from sm.store import handoffs as table
 from sm.store.database import damaged
 from sm.store.messages import FAIL_QUEUED, MessageTable, statement
-
-BODIES = ("text", "message", "messages", "policy", "request", "answers")
-SIZES = {name: f"{name}_size" for name in BODIES} | {"stored": "letter_size"}
-"""Event fields that hold what was said or configured, with the names under which only their size is stored."""
-INSERT_EVENT = "INSERT INTO events (session, at, kind, data) VALUES (?, ?, ?, ?)"
-MAX_EVENT_AGE_S = 30 * 86_400.0
-
-
-def event_data(event: Event) -> str:
-    fields = {name: getattr(event, name) for name in event.__dataclass_fields__}
-    kept = {name: value for name, value in fields.items() if name not in SIZES and name != "at"}
-    kept.update({SIZES[name]: len(str(value)) for name, value in fields.items() if name in SIZES})
-    return msgspec.json.encode(kept).decode()
-
 
 T = TypeVar("T")
 
@@ -140,15 +126,15 @@ class SqliteStore(MessageTable):
     async def commit(self, *events: EventCommit) -> list[int]:
         session = events[-1].session
         state = (_json(session), session.name, int(session.ended), session.id)
-        rows = [(session.id, event.at, type(event).__name__, event_data(event)) for _, event, _ in events]
+        rows = [event_rows.row(commit) for commit in events]
         now = self.clock.now()
 
         def write(connection: sqlite3.Connection) -> list[int]:
             connection.execute("UPDATE sessions SET state = ?, name = ?, ended = ? WHERE id = ?", state)
-            for after, _, records in events:
+            for after, _, records, _ in events:
                 for record in records:
                     _record(connection, record, after, now)
-            return [connection.execute(INSERT_EVENT, row).lastrowid or 0 for row in rows]
+            return [connection.execute(event_rows.INSERT, row).lastrowid or 0 for row in rows]
 
         return await self.database.run_at_once(write)
 
@@ -243,9 +229,7 @@ class SqliteStore(MessageTable):
         return [episodes.value(row) for row in await self.database.read(_select(episodes.SELECT_ALL))]
 
     async def events_after(self, number: int, limit: int = 1000) -> list[dict[str, object]]:
-        query = "SELECT number, session, at, kind, data FROM events WHERE number > ? ORDER BY number LIMIT ?"
-        names = ("number", "session", "at", "kind", "data")
-        return [dict(zip(names, row, strict=True)) for row in await self.database.read(_select(query, (number, limit)))]
+        return await self.database.read(lambda connection: event_rows.after(connection, number, limit))
 
     async def newest_event(self) -> int:
         """Return the highest number ever given, deleted events included; 0 before the first."""
@@ -253,12 +237,10 @@ class SqliteStore(MessageTable):
         return int(str(rows[0][0])) if rows else 0
 
     async def events_of(self, session: str, limit: int) -> list[dict[str, object]]:
-        query = "SELECT number, at, kind, data FROM events WHERE session = ? ORDER BY number DESC LIMIT ?"
-        rows = await self.database.read(_select(query, (session, limit)))
-        return [dict(zip(("number", "at", "kind", "data"), row, strict=True)) for row in reversed(rows)]
+        return await self.database.read(lambda connection: event_rows.newest(connection, session, limit))
 
     async def forget_old_events(self) -> None:
-        oldest = self.clock.now() - MAX_EVENT_AGE_S
+        oldest = self.clock.now() - event_rows.MAX_AGE_S
 
         def delete(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM events WHERE at < ?", (oldest,))

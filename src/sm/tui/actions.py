@@ -181,7 +181,7 @@ class SessionActions(App[None]):
 
     async def _restore(self, row: Row) -> None:
         if not row.ended:
-            self.warn(f"{row.name} has not ended")
+            self.warn(f"{row.name} has not ended: r restarts one that has")
             return
         found = await self.ordered("POST", session_path(row.id, "/restore"), {"env": sendable_environment()})
         mode = f", in permission mode {found['mode']}" if found and found["mode"] else ""

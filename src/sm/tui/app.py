@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from textual.app import App
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from sm.client import Client
 from sm.clock import Clock, SystemClock
 from sm.fleet import rows, title
+from sm.plain_marks import in_cells
 from sm.tui.actions import SessionActions
 from sm.tui.commands.terminal import CommandTerminal, OwnTerminal
-from sm.tui.look import CSS, THEME
+from sm.tui.look import CSS, THEME, PlainMarks
 from sm.tui.main_screen import MainScreen
 from sm.tui.server.follower import Follower, Picture
 from sm.tui.server.requests import SeenEvent
@@ -29,7 +32,12 @@ class Dashboard(SessionActions):
     TITLE = "sm"
 
     def __init__(
-        self, connect: Callable[[], Client | None], clock: Clock | None = None, terminal: CommandTerminal | None = None
+        self,
+        connect: Callable[[], Client | None],
+        clock: Clock | None = None,
+        terminal: CommandTerminal | None = None,
+        *,
+        ascii_only: bool = False,
     ) -> None:
         super().__init__(ansi_color="NO_COLOR" in os.environ)  # only then Textual leaves out every colour
         self.terminal = terminal or OwnTerminal()
@@ -42,6 +50,10 @@ class Dashboard(SessionActions):
         """Why the server cannot be asked; None while it answers."""
         self.lost_at = self.clock.now()
         self._drawn = float("-inf")
+        self._own_filters = (PlainMarks(),) if ascii_only else ()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), *self._own_filters]
 
     def get_default_screen(self) -> Screen[None]:
         return self.main
@@ -55,8 +67,8 @@ class Dashboard(SessionActions):
             self.lost = None
             self.main.lose("")
         self._drawn = time.monotonic()
-        shown = rows(picture.sessions, picture.asks, picture.at, picture.costs)
-        self.main.show(shown)
+        shown = rows(picture.sessions, picture.asks, picture.costs)
+        self.main.show(shown, picture.at)
         self._name_terminal(f"sm: {title(shown)}")
 
     def _lose(self, why: str) -> None:
@@ -81,8 +93,7 @@ class Dashboard(SessionActions):
         if self.lost is not None:
             self._say_lost()
         elif time.monotonic() >= self._drawn + TICK_S:
-            picture = self.follower.picture
-            self.main.show(rows(picture.sessions, picture.asks, self.clock.now(), picture.costs))
+            self.main.count_on(self.clock.now())
 
     def _happened(self, event: SeenEvent) -> None:
         """Pass an event on to the page that is open."""
@@ -93,6 +104,6 @@ class Dashboard(SessionActions):
     def _name_terminal(self, words: str) -> None:
         """Give the terminal its title, where there is a terminal."""
         if words != self.title:
-            self.title = words
+            self.set_reactive(App.title, words)  # nothing on the screen shows it: drawn again, all of it would be
             if self._driver is not None and not self.is_headless:
-                self._driver.write(f"\x1b]2;{words}\x07")
+                self._driver.write(f"\x1b]2;{in_cells(words) if self._own_filters else words}\x07")

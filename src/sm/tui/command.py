@@ -9,7 +9,7 @@ import sys
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.format import is_terminal
+from sm.cli.format import is_dumb, is_terminal, without_utf8
 from sm.cli.options import no_start
 from sm.client import Client, inside_session
 from sm.core.errors import error
@@ -29,13 +29,17 @@ def watch() -> None:
         raise error("inside_session", "sm watch is the user's: it shows every session", "sm status shows this one")
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise error("no_terminal", "sm watch needs a terminal", "sm list --json prints the same for scripts")
+    if is_dumb():
+        raise error(
+            "no_terminal", "sm watch needs a terminal that moves its cursor; TERM is dumb", "sm list shows the same"
+        )
     if importlib.util.find_spec("textual") is None:
         hint = "pip install 'agent-sm[tui]' into the environment of sm; sm list and sm asks work without it"
         raise error("no_textual", "The live screen needs Textual, which is not installed", hint)
     user_client()
     from sm.tui.app import Dashboard  # noqa: PLC0415  # 300 ms, for this command only
 
-    Dashboard(announced_client).run()
+    Dashboard(announced_client, ascii_only=without_utf8(sys.stdout)).run()
 
 
 def announced_client() -> Client | None:

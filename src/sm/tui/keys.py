@@ -22,10 +22,10 @@ KEYS = (
     ListKey("space", "Space", "peek", "peek", "see its pane live, without attaching"),
     ListKey("a", "a", "answer", "answer", "answer what it asks: allow, deny with a reason, always, questions"),
     ListKey("m", "m", "message", "message", "send it a message"),
-    ListKey("h", "h", "hand_off", "handoff", "hand off: ask its agent, or by a document made without a model"),
+    ListKey("h", "h", "hand_off", "handoff", "hand off: ask its agent, or with a document made without a model"),
     ListKey("i", "i", "details", "details", "its context over time, rotation, messages, cost"),
     ListKey("d", "d", "documents", "documents", "its handoff documents as a chain, and their differences"),
-    ListKey("k", "k", "kill", "kill", "end it, after a question"),
+    ListKey("k", "k", "kill", "kill", "end it; asks before it does"),
     ListKey("r", "r", "restore", "restore", "restart an ended one with its conversation"),
     ListKey("slash", "/", "filter", "filter", "show only sessions with these words; Esc shows all"),
     ListKey("s", "s", "search", "search", "search all contexts of all sessions"),
@@ -37,6 +37,13 @@ KEYS = (
 FIRST = ("?", "Enter", "Space", "a", "m", "i", "h", "q", "/", "s", "d", "k", "r", ":", "u")
 """In the order in which a wider line names them."""
 MOVES = "↑ ↓ PgUp PgDn Home End, or the mouse, choose a session."
+LEGEND = (
+    ("╎ ┃", "the warning and the critical threshold of a context, while they are ahead"),
+    ("! !!", "past the warning; past the critical one, where its agent is to hand off"),
+    ("TURNS", "about how many turns are left until then"),
+    ("ROT MSG", "handoffs that were made, messages that wait for it"),
+    ("EVIDENCE", "by what its state is known, and how old that is"),
+)
 
 
 def main_bindings() -> list[BindingType]:
@@ -56,8 +63,3 @@ def main_hint(room: int) -> str:
             break
         shown = longer
     return shown
-
-
-def help_lines() -> list[str]:
-    widest = max(len(key.shown) for key in KEYS)
-    return [MOVES, "", *(f"{key.shown:<{widest}}  {key.words}" for key in KEYS)]

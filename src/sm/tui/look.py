@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
 from textual.theme import Theme
+
+from sm.plain_marks import in_cells
 
 QUIET, TEXT, ACCENT = "#8b94a3", "#d7dce4", "#7aa2d6"
 GOOD, BUSY, WARN, BAD = "#8fbf8f", "#6fb3b8", "#e0b15a", "#e07a6c"
@@ -41,6 +47,21 @@ QUIET_STYLE = Style(color=QUIET)
 HEAD_STYLE = Style(color=QUIET, bold=True)
 BOLD_STYLE = Style(color=TEXT, bold=True)
 LEVEL_STYLES = {"ok": Style(color=GOOD), "warning": Style(color=WARN), "critical": Style(color=BAD)}
+
+
+class PlainMarks(LineFilter):
+    """Draws everything in ASCII, each part as wide as before."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002  # as Textual calls it
+        return [
+            segment if segment.text.isascii() else Segment(_as_wide(segment.text), segment.style, segment.control)
+            for segment in segments
+        ]
+
+
+def _as_wide(text: str) -> str:
+    width = cell_len(text)
+    return in_cells(text)[:width].ljust(width)  # some characters are one to Textual, and several to us
 
 
 def state_style(state: str, *, strong: bool) -> Style:

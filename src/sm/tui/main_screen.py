@@ -14,9 +14,9 @@ from textual.widgets import Input, Static
 from sm.fleet import Row, title
 from sm.tui.keys import main_bindings, main_hint
 from sm.tui.look import GOOD, PLAIN_STYLE, QUIET_STYLE, WARN, state_style
-from sm.tui.sessions.cells import DRIVERS, gauge
+from sm.tui.sessions.cells import WHOLE_DRIVERS, client_name, gauge
 from sm.tui.sessions.session_list import SessionList
-from sm.tui.text import dollars, duration, one_line
+from sm.tui.text import ago, dollars, one_line
 
 SAID_S = 8.0
 
@@ -63,9 +63,13 @@ class MainScreen(Screen[None]):
         """Whether the row below it is one of its children."""
         return any(above.id == session and below.depth > above.depth for above, below in pairwise(self.rows))
 
-    def show(self, shown: Sequence[Row]) -> None:
-        self.rows = tuple(shown)
+    def show(self, shown: Sequence[Row], now: float) -> None:
+        self.rows, self.list.now = tuple(shown), now
         self._show_filtered()
+
+    def count_on(self, now: float) -> None:
+        """Show for how long all has been so by now."""
+        self.list.count_on(now)
 
     def _show_filtered(self) -> None:
         kept = [row for row in self.rows if all(word in searched(row) for word in self.words)]
@@ -116,7 +120,7 @@ class MainScreen(Screen[None]):
 
     def on_session_list_chosen(self) -> None:
         row = self.chosen
-        self._put("chosen", Text("") if row is None else described(row))
+        self._put("chosen", Text("") if row is None else described(row, self.list.now))
 
     def _put(self, name: str, content: Text) -> None:
         """Draw a part of fixed size again if it says something else."""
@@ -131,12 +135,12 @@ def searched(row: Row) -> str:
     return " ".join(part for part in parts if part).casefold()
 
 
-def described(row: Row) -> Text:
+def described(row: Row, now: float) -> Text:
     """Return four lines about a session: state with its evidence, context and client, place, last words."""
     shown = Text(no_wrap=True, overflow="ellipsis", style=PLAIN_STYLE)
-    shown.append(f"{row.mark} {row.state} {duration(row.since)}".rstrip(), state_style(row.state, strong=True))
+    shown.append(f"{row.mark} {row.state} {ago(row.since, now)}".rstrip(), state_style(row.state, strong=True))
     shown.append(f" · {row.why}" if row.why else "")
-    seen = f"{row.evidence}, {duration(row.age)} ago" if row.age is not None else row.evidence
+    seen = f"{row.evidence}, {ago(row.seen, now)} ago" if row.seen is not None else row.evidence
     shown.append(f" · {seen}" if seen else "", QUIET_STYLE)
     shown.append("\n")
     for text, style in gauge(row):
@@ -150,10 +154,11 @@ def described(row: Row) -> Text:
         dollars(row.usd),
     )
     shown.append(f" {joined(rest)}\n", QUIET_STYLE)
-    client = (row.name, row.provider, row.model, DRIVERS.get(row.driver, row.driver), row.branch, row.dir, row.attempt)
+    driver = f"driven by {WHOLE_DRIVERS.get(row.driver, row.driver)}" if row.driver else ""
+    client = (row.name, client_name(row), driver, row.branch, row.dir, row.attempt)
     shown.append(f"{joined(client)}\n", QUIET_STYLE)
     if row.limit:
-        shown.append(f"limit: {row.limit}  ", WARN)
+        shown.append(f"{row.limit}  ", WARN)
     shown.append(f"“{row.said}”" if row.said else "")
     return shown
 

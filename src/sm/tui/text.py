@@ -15,6 +15,7 @@ ESCAPES = re.compile(
 )
 """Control sequences of a terminal: CSI, the strings that end with BEL or ST, and the short ones."""
 TAB_COLUMNS = 4
+STEP_S = 10
 
 
 def one_line(text: object) -> str:
@@ -38,8 +39,25 @@ def duration(seconds: float | None) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
+def ago(at: float | None, now: float) -> str:
+    """Return how long ago it was; empty where it is not known."""
+    return duration(None if at is None else now - at)
+
+
+def about(at: float | None, now: float) -> str:
+    """Return how long ago it was, in steps of ten seconds, so that a line says another thing less often."""
+    seconds = None if at is None else max(0.0, now - at)
+    if seconds is None or seconds >= STEP_S:
+        return duration(seconds if seconds is None else seconds // STEP_S * STEP_S)
+    return f"<{STEP_S} s"
+
+
 def time_of_day(at: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def date_and_time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
 def dollars(amount: float | None) -> str:

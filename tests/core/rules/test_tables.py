@@ -214,6 +214,7 @@ STATUS = {
     ev.AskOpened: (OPENED, Status.WAITING, WORKING),
     ev.TurnEnded: (TURN_ENDED, Status.IDLE, WORKING),
     ev.TurnFailed: (TURN_FAILED, Status.IDLE, WORKING),
+    (ev.TurnFailed, StatusVerdict.REFUSED): (event(ev.TurnFailed, refusal="too long"), Status.BLOCKED, WORKING),
     ev.CompactionStarted: (event(ev.CompactionStarted), Status.COMPACTING, WORKING),
     ev.CompactionEnded: (event(ev.CompactionEnded), Status.WORKING, {"status": Status.COMPACTING}),
     ev.ComposerReady: (READY, Status.IDLE, WORKING),

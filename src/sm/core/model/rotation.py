@@ -29,6 +29,18 @@ class Phase(StrEnum):
     """Taken back, or its session was killed; the document is kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class PhaseEntered:
+    """That a rotation has entered a phase, as it is kept beside the event that moved it."""
+
+    at: float
+    event: str
+    """The kind of that event."""
+    phase: str
+    handoff: str
+    """The handoff's id; empty where nothing is carried over."""
+
+
 BEFORE_CLEAR = frozenset({Phase.RESERVED, Phase.SNAPSHOT, Phase.CLEARING})
 AFTER_CLEAR = frozenset({Phase.EMPTY, Phase.PROMPTING})
 OVER = frozenset({Phase.DONE, Phase.FAILED, Phase.CANCELLED})
@@ -117,3 +129,15 @@ class Rotation:
     def holds_messages(self) -> bool:
         """Messages wait for the new context; after a failure past the clear too, until the user retries."""
         return self.active or (self.phase is Phase.FAILED and self.cleared)
+
+
+def phase_entered(before: Rotation | None, after: Rotation | None) -> tuple[Phase, str] | None:
+    """Return the phase, and the id of the handoff, if the rotation has entered another phase or is another one."""
+    now, last = _phase_of(after), _phase_of(before)
+    return None if now == last else now
+
+
+def _phase_of(rotation: Rotation | None) -> tuple[Phase, str] | None:
+    if rotation is None:
+        return None
+    return rotation.phase, rotation.handoff.id if rotation.handoff else ""

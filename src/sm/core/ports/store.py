@@ -37,6 +37,8 @@ class EventCommit(NamedTuple):
     session: Session
     event: Event
     records: tuple[Record, ...] = ()
+    before: Session | None = None
+    """The session before it."""
 
 
 class ContextStore(Protocol):

@@ -20,13 +20,10 @@ from sm.tui.main_screen import described
 from sm.tui.server.requests import SeenEvent
 from sm.tui.text import dollars, duration, one_line, time_of_day
 
-EVENTS = 4_000
-"""That many are read at first."""
-MORE_EVENTS = 200
-"""And of those that come then, at once."""
 MAX_MESSAGES = 12
 PHASES = ("pending", "reserved", "snapshot", "clearing", "empty", "prompting", "done")
 OTHER_PHASES = frozenset({"failed", "cancelled"})
+OVER = OTHER_PHASES | {"done"}
 INTERVAL_S = 1.0
 View = dict[str, Any]
 
@@ -43,7 +40,6 @@ class DetailsBox(ServerDialog[None]):
         """`current` returns the row of the session as it is by now."""
         super().__init__(reach, row.name)
         self.row, self.current, self.now = row, current, now
-        self.events: dict[int, View] = {}
         self._stale = True
 
     def body(self) -> Iterable[Static]:
@@ -60,13 +56,13 @@ class DetailsBox(ServerDialog[None]):
     def _refresh_row(self) -> None:
         """Show the row as the list has it; read the rest again if something has happened since."""
         self.row = self.current() or self.row
-        self.put("about", described(self.row))
+        self.put("about", described(self.row, self.now()))
         if self._stale and self.read_again(self._read):
             self._stale = False
 
     async def _read(self) -> None:
         path = session_path(self.row.id)
-        found = await self.called("GET", f"{path}/events?lines={MORE_EVENTS if self.events else EVENTS}")
+        found = await self.called("GET", f"{path}/context/history")
         view = await self.called("GET", path)
         messages = await self.called("GET", f"{path}/messages?all=1")
         costs = await self.called("GET", "/cost")
@@ -75,9 +71,8 @@ class DetailsBox(ServerDialog[None]):
             return
         if not self.is_attached:
             return
-        self.events |= {event["number"]: event for event in found["events"]}
-        row, ordered = self.row, [self.events[number] for number in sorted(self.events)]
-        drawn = chart(history(ordered), self.size.width - 8, row.warning_percent, row.critical_percent)
+        row = self.row
+        drawn = chart(history(found), self.size.width - 8, row.warning_percent, row.critical_percent)
         parts = {
             "context": drawn,
             "rotation": _text(_rotation_lines(view, self.now())),
@@ -110,9 +105,10 @@ def _rotation_lines(view: View, now: float) -> Iterator[tuple[str, bool]]:
         return
     steps = PHASES if phase not in OTHER_PHASES else (*PHASES[:-1], phase)
     yield " → ".join(f"[{step}]" if step == phase else step for step in steps), False
-    since = f"since {duration(now - found['since'])}" if found.get("since") else ""
+    age = duration(now - found["since"]) if found.get("since") else ""
+    since = f" {age} ago" if phase in OVER else f" for {age}"
     note = f": {found['note']}" if found.get("note") else ""
-    yield f"{phase} {since}{note}", False
+    yield f"{phase}{since if age else ''}{note}", False
     yield f"document {found['id'] or ''} {found['path'] or 'none'}", True
 
 
@@ -124,7 +120,7 @@ def _message_lines(messages: list[View], session: str) -> Iterator[tuple[str, bo
         who = f"from {view['from'] or 'sm'}" if incoming else f"to {view['to']}"
         channel = f" by {view['channel']}" if view["channel"] else ""
         reason = f" ({view['reason']})" if view["reason"] else ""
-        yield f"{time_of_day(view['queued'])} {view['state']}{channel} {view['mode']} {who}{reason}", False
+        yield f"{time_of_day(view['queued'])} {who}: {view['state']}{channel}{reason} · {view['mode']}", False
         yield f"         {view.get('text') or ''}", True
     if len(messages) > MAX_MESSAGES:
         yield f"{len(messages) - MAX_MESSAGES} older ones", True

@@ -1,68 +1,41 @@
-"""What a session's events say of its context over time: readings, and what has happened to it."""
+"""A session's context over time as its chart shows it: shares of what could be used then, signs for what happened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-READINGS = frozenset({"ContextRead", "ContextReported"})
-CLEARED = frozenset({"clear"})
-
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ChartReading:
     at: float
     percent: float
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChartSign:
     """Something that happened to the context."""
 
     at: float
     sign: str
-    words: str
 
 
 SIGNS = {"w": "warned", "C": "critical", "↻": "rotated", "≈": "compacted"}
+SIGN_OF = {"warned: warning": "w", "warned: unknown": "w", "warned: critical": "C", "rotated": "↻", "compacted": "≈"}
+"""By the words of the server."""
 
 
 @dataclass(frozen=True, slots=True)
-class ContextHistory:
-    readings: tuple[Reading, ...] = ()
-    marks: tuple[Mark, ...] = ()
+class ChartContent:
+    readings: tuple[ChartReading, ...] = ()
+    marks: tuple[ChartSign, ...] = ()
 
 
-def history(events: Iterable[dict[str, Any]]) -> ContextHistory:
-    readings: list[Reading] = []
-    marks: list[Mark] = []
-    for event in events:
-        if event["kind"] in READINGS:
-            readings += _reading(event)
-        elif (sign := _sign(event)) is not None:
-            marks.append(Mark(event["at"], sign, SIGNS[sign]))
-    return ContextHistory(tuple(readings), tuple(marks))
-
-
-def _reading(event: dict[str, Any]) -> list[Reading]:
-    data = event.get("data") or {}
-    found = data.get("reading") or data
-    size, usable = found.get("projected"), data.get("usable")
-    size = found.get("tokens") if size is None else size
-    if not isinstance(size, int) or not isinstance(usable, int) or usable <= 0:
-        return []
-    return [Reading(event["at"], 100 * size / usable, size)]
-
-
-def _sign(event: dict[str, Any]) -> str | None:
-    data = event.get("data") or {}
-    match event["kind"]:
-        case "AgentWarned":
-            return "C" if data.get("level") == "critical" else "w"
-        case "ConversationStarted" if data.get("origin") in CLEARED:
-            return "↻"
-        case "CompactionEnded":
-            return "≈"
-    return None
+def history(found: dict[str, Any]) -> ChartContent:
+    """Return what the server tells (`wire.ContextHistoryView`), without what cannot be shown as a share."""
+    readings = zip(found["at"], found["tokens"], found["usable"], strict=True)
+    return ChartContent(
+        tuple(ChartReading(at, 100 * tokens / usable, tokens) for at, tokens, usable in readings if usable),
+        tuple(ChartSign(mark["at"], SIGN_OF[mark["words"]]) for mark in found["marks"] if mark["words"] in SIGN_OF),
+    )

@@ -16,12 +16,18 @@ from textual.widgets import Input, Static
 
 from sm.client import ask_path
 from sm.core.errors import SmError
+from sm.core.rules.session.status import ASKS
 from sm.tui.dialogs.box import Reach, ServerDialog, plain_text
 from sm.tui.server.requests import SeenEvent
 from sm.tui.text import lines, one_line
 
 View = dict[str, Any]
 KEYS_FOR = {"permission": "y allow · n deny", "plan": "y approve · n send it back"}
+
+
+def _asks(kind: str, tool: str) -> str:
+    """Return that it asks, and for what: as for a permission, with the tool."""
+    return next((words for known, words in ASKS.items() if known == kind), f"asks for permission: {tool}")
 
 
 class AskBox(ServerDialog[str]):
@@ -37,7 +43,7 @@ class AskBox(ServerDialog[str]):
         """`more`: how many others the session asks."""
         who = " (a subagent)" if view["agent"] else ""
         rest = f" · {more} more after it" if more else ""
-        super().__init__(reach, f"{view['name']}{who} asks: {view['kind']} {view['tool']}{rest}")
+        super().__init__(reach, f"{view['name']}{who} {_asks(view['kind'], view['tool'])}{rest}")
         self.view = view
         self.answers: list[str | int | list[int]] = []
         """Those to the questions before the one that is shown."""

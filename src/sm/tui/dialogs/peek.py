@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -16,6 +17,8 @@ from sm.tui.text import lines
 
 LINES = 300
 INTERVAL_S = 0.7
+RULE = re.compile(r"\s*([─-╿▀-▟═_-])\1*\s*")
+"""A line across a pane; one that is wider than this page would be wrapped into several."""
 
 
 class PeekBox(ServerDialog[str]):
@@ -51,7 +54,8 @@ class PeekBox(ServerDialog[str]):
         self.text = found["text"]
         place = self.query_one("#body", VerticalScroll)
         at_end = place.is_vertical_scroll_end
-        self.put("pane", plain_text(lines(found["text"])))
+        room = place.scrollable_content_region.width
+        self.put("pane", plain_text(line[:room] if RULE.fullmatch(line) else line for line in lines(found["text"])))
         if at_end:
             place.scroll_end(animate=False)
 

@@ -18,7 +18,8 @@ from sm.fleet import Row
 from sm.tui.dialogs.box import Reach, ServerDialog, plain_text
 from sm.tui.documents.difference import difference
 from sm.tui.look import PLAIN_STYLE, QUIET_STYLE
-from sm.tui.text import duration, lines, one_line
+from sm.tui.main_screen import joined
+from sm.tui.text import duration, lines
 
 View = dict[str, Any]
 
@@ -86,7 +87,7 @@ class DocumentsBox(ServerDialog[None]):
         mark = "x" if view["id"] == self.marked else " "
         shown = Text(f"{mark} {view['id']} ", PLAIN_STYLE, no_wrap=True)
         age = duration(self.now() - view["created"])
-        return shown.append(one_line(f"{view['state']} {view['type']} {age} ago  {view['reason']}"), QUIET_STYLE)
+        return shown.append(joined((f"{age} ago", view["state"], view["type"], view["reason"])), QUIET_STYLE)
 
     def on_option_list_option_highlighted(self) -> None:
         self._show()

@@ -65,7 +65,8 @@ def run_lines(runs: list[View], newest: View | None) -> Iterator[str]:
     if not runs:
         yield "no runs: sm auto begins one"
     for run in runs[:MAX_RUNS]:
-        yield one_line(f"{run['run']}  {run['state']}  {len(run['issues'])} issues")
+        count = len(run["issues"])
+        yield one_line(f"{run['run']}  {run['state']}  {count} {'issue' if count == 1 else 'issues'}")
         if newest is not None and run["run"] == newest["run"]:
             yield from (f"  {_issue_line(issue)}" for issue in newest["issues"])
 

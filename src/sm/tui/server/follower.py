@@ -1,7 +1,8 @@
 """When the picture of all sessions is taken again: soon after an event, as seldom as its cost asks, and never trusted
 for longer than the server is heard of.
 
-A picture is taken after the stream of events is open, so that no change falls between. Several events share one.
+A picture is taken after the stream of events is open, so that no change falls between. Several events share one, which
+asks only for the sessions that they are about; every few seconds all are asked for.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ COST_FACTOR = 60.0
 """A picture is followed by this many times its cost in processor time, so that many sessions take little of it."""
 IDLE_INTERVAL_S = 5.0
 """A picture is taken that often without an event: a server that hangs sends none."""
+WHOLE_INTERVAL_S = 5.0
+"""What no event of a session tells is read that often: its branch, a limit of its account."""
+MAX_NAMED = 100
+"""Of more sessions all are asked for: an address has an end."""
 COST_INTERVAL_S = 30.0
 """The server reads transcripts for what sessions have used."""
 BEGINS_ASK = frozenset({"AskOpened", "PermissionAsked"})
@@ -55,7 +60,10 @@ class Follower:
     last: int | None = None
     """The number of the newest event."""
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    _changed: set[str] = field(default_factory=set)
+    """Sessions that an event was about since the last picture."""
     _asks_wanted: bool = True
+    _whole_at: float = float("-inf")
     _costs_at: float = float("-inf")
 
     async def follow(self) -> None:
@@ -69,7 +77,8 @@ class Follower:
             await asyncio.sleep(RETRY_INTERVAL_S)
 
     async def _follow(self, api: Api) -> None:
-        self._asks_wanted, self._costs_at = True, float("-inf")
+        self.want()
+        self._costs_at = float("-inf")
         try:
             async with asyncio.TaskGroup() as tasks:
                 opened = asyncio.Event()
@@ -84,7 +93,7 @@ class Follower:
 
     def want(self) -> None:
         """Take a picture soon, as after an order."""
-        self._asks_wanted = True
+        self._asks_wanted, self._whole_at = True, float("-inf")
         self._wanted.set()
 
     async def _read_events(self, api: Api, opened: asyncio.Event) -> None:
@@ -94,6 +103,10 @@ class Follower:
                 continue
             self.last = event.number
             self._asks_wanted = self._asks_wanted or event.kind in BEGINS_ASK or bool(self.picture.asks)
+            if event.session is None:
+                self._whole_at = float("-inf")
+            else:
+                self._changed.add(event.session)
             self._wanted.set()
             self.happened(event)
         raise UnavailableError
@@ -109,17 +122,29 @@ class Follower:
             rest = min(MAX_INTERVAL_S, COST_FACTOR * (time.process_time() - begun)) - MIN_INTERVAL_S
             await asyncio.sleep(max(0.0, rest))
             if not await _set_within(self._wanted, IDLE_INTERVAL_S):
-                self._asks_wanted = True
+                self.want()
 
     async def _take(self, api: Api) -> None:
         at, asks_wanted, self._asks_wanted = self.clock.now(), self._asks_wanted, False
-        sessions = tuple(await api.get("/sessions"))
+        sessions = await self._sessions(api)
         asks = tuple(await api.get("/asks")) if asks_wanted else self.picture.asks
         costs = self.picture.costs
         if at >= self._costs_at + COST_INTERVAL_S:
             costs, self._costs_at = tuple(await api.get("/cost")), at
         self.api, self.picture = api, Picture(sessions, asks, costs, at)
         self.show(self.picture)
+
+    async def _sessions(self, api: Api) -> tuple[dict[str, Any], ...]:
+        changed, self._changed = self._changed, set()
+        at = time.monotonic()
+        if at >= self._whole_at + WHOLE_INTERVAL_S or len(changed) > MAX_NAMED:
+            self._whole_at = at
+            return tuple(await api.get("/sessions"))
+        if not changed:
+            return self.picture.sessions
+        found = {session["id"]: session for session in await api.get(f"/sessions?ids={','.join(sorted(changed))}")}
+        kept = [found.pop(s["id"], s) for s in self.picture.sessions if s["id"] in found or s["id"] not in changed]
+        return (*kept, *found.values())
 
 
 async def _set_within(event: asyncio.Event, seconds: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -23,13 +23,10 @@ ASK_EVENTS = frozenset({
     "SessionKilled", "SessionRenamed", "TurnEnded",
 })  # fmt: skip
 """Kinds of events after which other asks may be open."""
-COUNTING = frozenset({"since", "age"})
-"""Members of a row that change by the mere passing of time."""
-KEPT = tuple(member.name for member in fields(Row) if member.name not in COUNTING)
 EVIDENCE_STEP_S = 10
 MAX_SOURCE_AGE_S = 2.0
 """What of a view is not in the session itself, as the branch, is looked at again after this."""
-Key = tuple[Any, ...]
+Key = Row | tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +84,8 @@ def picture(
         actor.session.id: _source(backend, before.sources.get(actor.session.id), actor.shown, now)
         for actor in backend.engine.sessions.actors.values()
     }
-    found = rows([source.view for source in sources.values()], asks, now, costs)
-    keys: dict[str, Key] = {f"row-{row.id}": _key(row, now) for row in found}
+    found = rows([source.view for source in sources.values()], asks, costs)
+    keys: dict[str, Key] = {f"row-{row.id}": _key(row) for row in found}
     keys.update({f"ask-{ask['id']}": (ask["state"], ask["name"], ask["reason"]) for ask in asks})
     shown = run_views(runs, found)
     keys.update({f"run-{run.name}": run.key for run in shown})
@@ -101,11 +98,9 @@ def _source(backend: Backend, before: RowSource | None, session: Session, now: f
     return RowSource(session, now, msgspec.to_builtins(owner_view(backend, session)))
 
 
-def _key(row: Row, now: float) -> Key:
-    """Return what of a row is news: not that time passes, and of newer evidence for the same only every 10 s."""
-    since = None if row.since is None else round(now - row.since)
-    seen = None if row.age is None else int((now - row.age) / EVIDENCE_STEP_S)
-    return (since, seen, *(getattr(row, name) for name in KEPT))
+def _key(row: Row) -> Key:
+    """Return what of a row is news: of newer evidence for the same only every 10 s."""
+    return replace(row, seen=None if row.seen is None else row.seen // EVIDENCE_STEP_S)
 
 
 def changed_parts(before: FleetPicture, after: FleetPicture) -> dict[str, str]:

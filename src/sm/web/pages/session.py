@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.requests import Request
@@ -18,14 +18,29 @@ from sm.core.model.history import Context
 from sm.core.model.session import Session
 from sm.engine.actor import Actor
 from sm.fleet import Row
-from sm.store import contexts
-from sm.web.pages import documents, transcript
-from sm.web.pages.chart import KINDS, Chart, chart
+from sm.store import contexts, events
+from sm.web.pages import documents
+from sm.web.pages.contexts import chosen, known_contexts, located
 from sm.web.pages.live import Live
+from sm.web.pages.rotations import MAX_PHASES, RotationLine, rotation_lines, running
+from sm.web.pages.transcript import TranscriptPage, newest, since
 from sm.wire import message_view, why_it_waits
 
 MAX_MESSAGES = 50
-MAX_EVENTS = 20_000
+
+
+class TranscriptRequest(NamedTuple):
+    """Which part of which context's transcript."""
+
+    context: int | None = None
+    """The newest for None."""
+    before: int | None = None
+    after: int | None = None
+
+
+class ContextPage(NamedTuple):
+    context: Context | None
+    page: TranscriptPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +65,11 @@ class SessionPage:
             raise error("not_found", f"No session {self.session.id}", "sm list shows the sessions")
         return row
 
-    def head(self) -> dict[str, Any]:
+    async def head(self) -> dict[str, Any]:
+        lines = await self.rotations()
         picture, session = self.live.picture, self.session.id
-        asks = [ask for ask in picture.asks if ask["session"] == session]
-        return {"row": self.row(), "view": picture.view(session), "asks": asks, "now": picture.at}
+        asks, view = [ask for ask in picture.asks if ask["session"] == session], picture.view(session)
+        return {"row": self.row(), "view": view, "asks": asks, "now": picture.at, "rotation": running(view, lines)}
 
     async def messages(self) -> list[dict[str, Any]]:
         rows = await self.found.store.newest_messages(self.session.id, MAX_MESSAGES)
@@ -64,35 +80,45 @@ class SessionPage:
         return shown
 
     async def documents(self) -> list[documents.Link]:
-        history = await self.found.archiving.history(self.session.id)
-        return documents.chain(history.documents)
+        query = partial(contexts.documents_of, session=self.session.id)
+        return documents.chain(await self.found.store.database.read(query))
 
-    async def transcript(self, before: int | None = None, after: int | None = None) -> transcript.TranscriptPage:
-        path, provider = self._transcript()
-        if not path:
-            return transcript.TranscriptPage(problem="This session has no transcript yet.")
-        parts = self.found.engine.ports.providers[provider].parts
+    async def contexts(self) -> tuple[Context, ...]:
+        recorded = await self.found.store.database.read(partial(contexts.of_session, session=self.session.id))
+        return known_contexts(recorded, self.session)
+
+    async def transcript(self, known: tuple[Context, ...], wanted: TranscriptRequest) -> list[ContextPage]:
+        """Return what is asked for: of one context, and of the newest one too where that has followed it since."""
+        context = chosen(known, wanted.context)
+        if context is None:
+            return [ContextPage(None, TranscriptPage(problem="This session has no transcript yet."))]
+        found = [ContextPage(context, await self._read(context, wanted.before, wanted.after))]
+        if wanted.after is not None and context.number < known[-1].number:
+            found.append(ContextPage(known[-1], await self._read(known[-1])))
+        return found
+
+    async def _read(self, context: Context, before: int | None = None, after: int | None = None) -> TranscriptPage:
+        providers, session = self.found.engine.ports.providers, self.session
+        parts = providers[context.provider or session.provider].parts
         redact = partial(redacted, is_own_token=self.found.own_tokens)
-        if after is not None:
-            return await asyncio.to_thread(transcript.since, path, parts, redact, after)
-        return await asyncio.to_thread(transcript.newest, path, parts, redact, before)
 
-    def _transcript(self) -> tuple[str, str]:
-        current = self.session.conversation
-        return (current.transcript if current else None) or "", self.session.provider
+        def read() -> TranscriptPage:
+            path = located(providers[session.provider], session, context)
+            if not path:
+                return TranscriptPage(problem="It has no transcript yet.")
+            if after is not None:
+                return since(path, parts, redact, after)
+            return newest(path, parts, redact, before)
 
-    async def chart(self) -> Chart:
-        context = self.live.picture.view(self.session.id).get("context") or {}
-        query = partial(contexts.events_of_kinds, session=self.session.id, kinds=KINDS, limit=MAX_EVENTS)
-        rows = await self.found.store.database.read(query)
-        return await asyncio.to_thread(chart, rows, context)
+        return await asyncio.to_thread(read)
 
-    async def context_list(self) -> tuple[Context, ...]:
-        return (await self.found.archiving.history(self.session.id)).contexts
+    async def rotations(self) -> list[RotationLine]:
+        query = partial(events.phases, session=self.session.id, limit=MAX_PHASES)
+        return rotation_lines(await self.found.store.database.read(query))
 
 
-def offset(request: Request, name: str) -> int | None:
-    """Return a place in a file that the query names."""
+def number(request: Request, name: str) -> int | None:
+    """Return a number of the query, as of a context or of a place in a file."""
     given = request.query_params.get(name)
     if given is None:
         return None

@@ -1,4 +1,4 @@
-"""The routes of one session's page, and of what it asks for again: head, messages, transcript, chart, screen, keys."""
+"""The routes of one session's page, and of what it asks for again: head, messages, transcript, screen, keys."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from sm.core.ports.panes import Pane
 from sm.web.answers import html_answer
 from sm.web.pages import documents
 from sm.web.pages.fleet_page import live, page
+from sm.web.pages.rotations import past
 from sm.web.pages.screen import screens
-from sm.web.pages.session import SessionPage, offset
+from sm.web.pages.session import SessionPage, TranscriptRequest, number
 from sm.web.pages.templates import render
 
 MAX_KEYS = 4_096
 MAX_PASTE = 64_000
-ALL = {"show_earlier": True, "show_newer": True}
+WHOLE, OLDER, JOINED, NEWER = ("whole", "older", "joined", "newer")
+"""Which part of a transcript: its end, what came before a place, the context before another one, what came since."""
 
 
 class KeysBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -45,15 +47,17 @@ async def show(request: Request) -> Response:
     """The page of one session."""
     found = await _found(request)
     seen = found.live.mark
-    transcript = await found.transcript(before=offset(request, "before"))
+    wanted = TranscriptRequest(number(request, "context"), number(request, "before"))
+    known = await found.contexts()
     session = found.session
     shown = {
-        **found.head(),
-        **ALL,
+        **await found.head(),
+        **await _history(found),
         "seen": seen,  # what happens while the rest is read is news to the page
-        "transcript": transcript,
+        "contexts": known,
+        "pages": await found.transcript(known, wanted),
+        "shows": WHOLE,
         "messages": await found.messages(),
-        "documents": await found.documents(),
         "has_pane": session.pane is not None and not session.ended,
     }
     return page(request, "session.html", "session", **shown)
@@ -62,7 +66,7 @@ async def show(request: Request) -> Response:
 async def head(request: Request) -> Response:
     """The part with its state and what it asks."""
     found = await _found(request)
-    return html_answer(render("_head.html", **found.head()))
+    return html_answer(render("_head.html", **await found.head()))
 
 
 async def message_list(request: Request) -> Response:
@@ -71,18 +75,24 @@ async def message_list(request: Request) -> Response:
     return html_answer(render("_messages.html", messages=await found.messages()))
 
 
-async def transcript(request: Request) -> Response:
-    """Entries of its transcript: those `before` a place in the file, or `after` it."""
+async def history(request: Request) -> Response:
+    """The part with its past rotations and its handoff documents."""
     found = await _found(request)
-    before, after = offset(request, "before"), offset(request, "after")
-    shown = await found.transcript(before, after)
-    more = {"show_earlier": after is None, "show_newer": before is None}
-    return html_answer(render("_transcript.html", row=found.row(), transcript=shown, **more))
+    return html_answer(render("_history.html", row=found.row(), **await _history(found)))
 
 
-async def context(request: Request) -> Response:
-    """The readings of its context and what happened between them, for the chart."""
-    return answer(await (await _found(request)).chart())
+async def _history(found: SessionPage) -> dict[str, object]:
+    return {"rotations": past(await found.rotations()), "documents": await found.documents()}
+
+
+async def transcript(request: Request) -> Response:
+    """Entries of a `context`, the newest without it: the last ones, those `before` a place in it, or `after` it."""
+    found = await _found(request)
+    wanted = TranscriptRequest(*(number(request, name) for name in ("context", "before", "after")))
+    known = await found.contexts()
+    pages = await found.transcript(known, wanted)
+    shows = NEWER if wanted.after is not None else OLDER if wanted.before is not None else JOINED
+    return html_answer(render("_transcript.html", row=found.row(), contexts=known, pages=pages, shows=shows))
 
 
 async def document(request: Request) -> Response:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sm.fleet import UNKNOWN
 from sm.plain_text import plain
 from sm.web.pages.markdown import rendered
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 FOLDER = Path(__file__).parent.parent / "templates"
-MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
+TEN_S, MINUTE_S, HOUR_S, DAY_S = 9.95, 60, 3600, 86_400
 THOUSAND = 1_000
 MILLION = 1_000_000
 
@@ -23,7 +24,7 @@ MILLION = 1_000_000
 def duration(seconds: float | None) -> str:
     """Return `12 s`, `4 min`, `3 h 5 min` or `2 d 4 h`."""
     if seconds is None:
-        return "?"
+        return UNKNOWN
     whole = max(0, int(seconds))
     if whole < MINUTE_S:
         return f"{whole} s"
@@ -34,9 +35,14 @@ def duration(seconds: float | None) -> str:
     return f"{whole // DAY_S} d {whole % DAY_S // HOUR_S} h"
 
 
+def span(seconds: float) -> str:
+    """Return a length as `duration` does, with tenths below ten seconds."""
+    return f"{max(0.0, seconds):.1f} s" if seconds < TEN_S else duration(seconds)
+
+
 def tokens(count: float | None) -> str:
     if count is None:
-        return "?"
+        return UNKNOWN
     if count >= MILLION:
         return f"{count / MILLION:.1f}M"
     return f"{count / THOUSAND:.0f}k" if count >= THOUSAND else f"{count:.0f}"
@@ -55,7 +61,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )  # fmt: skip
     filters: dict[str, Callable[..., object]] = {
-        "duration": duration, "tokens": tokens, "iso": iso, "markdown": rendered,
+        "duration": duration, "span": span, "tokens": tokens, "iso": iso, "markdown": rendered,
         "plain": lambda text: plain(str(text)),
     }  # fmt: skip
     found.filters.update(filters)

@@ -59,7 +59,7 @@ def newest(path: str, parts: Parts, redact: Redact, before: int | None = None) -
             found: list[list[TranscriptPart]] = []
             start = _backward(fd, stop, parts, found)
     except (OSError, ValueError) as problem:
-        return TranscriptPage(problem=f"The transcript cannot be read: {getattr(problem, 'strerror', None) or problem}")
+        return TranscriptPage(problem=_unreadable(problem))
     return TranscriptPage(_entries([part for record in reversed(found) for part in record], redact), start, end)
 
 
@@ -72,8 +72,12 @@ def since(path: str, parts: Parts, redact: Redact, after: int) -> TranscriptPage
                 return newest(path, parts, redact)
             lines = os.pread(fd, end - after, after).split(b"\n")
     except (OSError, ValueError) as problem:
-        return TranscriptPage(problem=f"The transcript cannot be read: {getattr(problem, 'strerror', None) or problem}")
+        return TranscriptPage([], after, after, _unreadable(problem))
     return TranscriptPage(_entries([part for line in lines for part in parts(line)], redact), after, end)
+
+
+def _unreadable(problem: Exception) -> str:
+    return f"The transcript cannot be read: {getattr(problem, 'strerror', None) or problem}."
 
 
 def _backward(fd: int, stop: int, parts: Parts, found: list[list[TranscriptPart]]) -> int:

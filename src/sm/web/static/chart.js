@@ -61,7 +61,9 @@
 
   function options(found) {
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
-    const time = (at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+    const long = found.at[found.at.length - 1] - found.at[0] > 86400;
+    const shown = { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(long && { day: "numeric", month: "short" }) };
+    const time = (at) => new Date(at * 1000).toLocaleString([], shown);
     const top = Math.max(...found.tokens, found.critical || 0, 1000) * 1.08;
     return {
       width: place.clientWidth,

@@ -21,6 +21,11 @@
     return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
   }
 
+  // Chromium in the locale C calls its language en-US@posix, which is none to Intl; the chart's library asks by it.
+  try { new Intl.NumberFormat(navigator.language); } catch { Object.defineProperty(navigator, "language", { value: "en-US" }); }
+
+  const local = (at) => new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+
   // --- what is alive ------------------------------------------------------------------------------------------------
 
   function tick() {
@@ -30,7 +35,11 @@
     }
     for (const time of document.querySelectorAll("time[datetime]:not([data-since]):not([title])")) {
       time.title = time.dateTime;
-      time.textContent = new Date(time.dateTime).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+      time.textContent = local(time.dateTime);
+    }
+    for (const option of document.querySelectorAll("option[data-began]:not([title])")) {
+      option.title = option.dataset.began;
+      option.textContent = option.textContent.replace(option.dataset.began, local(option.dataset.began));
     }
     showLink();
   }
@@ -55,7 +64,7 @@
     const word = (event) => {
       heard = Date.now();
       lost = false;
-      if (event.lastEventId) seen = event.lastEventId;
+      if (event.lastEventId) body.dataset.seen = seen = event.lastEventId;
     };
     source.addEventListener("open", () => { heard = Date.now(); lost = false; showLink(); });
     source.addEventListener("beat", (event) => {

@@ -18,6 +18,7 @@ class StatusVerdict(StrEnum):
 
     SILENT = "silent for long"
     CRASHED = "not by the user, and not in order"
+    REFUSED = "and the client refuses to continue"
 
 
 Row = type[ev.Event] | tuple[type[ev.Event], StatusVerdict] | ev.Activity | tuple[Status, ev.Activity]
@@ -31,6 +32,7 @@ STATUS_AFTER: dict[Row, Status] = {
     ev.AskOpened: Status.WAITING,
     ev.TurnEnded: Status.IDLE,
     ev.TurnFailed: Status.IDLE,
+    (ev.TurnFailed, StatusVerdict.REFUSED): Status.BLOCKED,  # never idle in between: it would be typed into
     ev.CompactionStarted: Status.COMPACTING,
     ev.CompactionEnded: Status.WORKING,
     ev.ComposerReady: Status.IDLE,
@@ -97,6 +99,8 @@ def _row(session: Session, event: ev.Event) -> Row:
             session.status is Status.WORKING and event.at >= session.last_activity + SILENCE_TIMEOUT_S
         ):
             return ev.AlarmRang, StatusVerdict.SILENT
+        case ev.TurnFailed() if event.refusal:
+            return ev.TurnFailed, StatusVerdict.REFUSED
         case ev.ClientExited() if _crashed(session, event):
             return ev.ClientExited, StatusVerdict.CRASHED
         case ev.ActivityChanged(activity=ev.Activity.BUSY) if session.status is Status.WAITING and _is_over(session):
@@ -169,7 +173,7 @@ ASKS = {AskKind.QUESTION: "asks a question", AskKind.PLAN: "asks to approve a pl
 def _detail(event: ev.Event) -> str:
     match event:
         case ev.TurnFailed(error=error, limit=met):
-            return f"the last turn failed: {error}" if met is None else met.words
+            return event.refusal or (f"the last turn failed: {error}" if met is None else met.words)
         case ev.ClientBlocked(reason=reason) | ev.LaunchFailed(reason=reason) | ev.SessionKilled(reason=reason):
             return reason
         case ev.ClientExited():

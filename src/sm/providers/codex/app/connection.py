@@ -110,6 +110,7 @@ class _Link:
             await self._enter(thread, ev.Origin.STARTUP)
         elif told == known:  # the server was away, and the client was not
             self._take_up(thread)
+            await self.subagents.take_up(self.rpc, known)
         else:
             await self._enter(thread, ev.Origin.CLEAR if told else ev.Origin.RESUME)
 

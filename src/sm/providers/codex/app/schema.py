@@ -286,10 +286,31 @@ class ThreadStart(AppRequest[ThreadStartResponse], frozen=True, kw_only=True):
     """clear, startup"""
 
 
+class ThreadLoadedListResponse(FromServer, frozen=True):
+    data: list[str] = []
+    next_cursor: str | None = None
+
+
+class ThreadLoadedList(AppRequest[ThreadLoadedListResponse], frozen=True, kw_only=True):
+    method: ClassVar[str] = "thread/loaded/list"
+    result: ClassVar[type[msgspec.Struct]] = ThreadLoadedListResponse
+    cursor: str | None = None
+
+
 class ThreadSetName(AppRequest[Nothing], frozen=True, kw_only=True):
     method: ClassVar[str] = "thread/name/set"
     result: ClassVar[type[msgspec.Struct]] = Nothing
     name: str
+    thread_id: str
+
+
+class ThreadReadResponse(FromServer, frozen=True):
+    thread: Thread = Thread()
+
+
+class ThreadRead(AppRequest[ThreadReadResponse], frozen=True, kw_only=True):
+    method: ClassVar[str] = "thread/read"
+    result: ClassVar[type[msgspec.Struct]] = ThreadReadResponse
     thread_id: str
 
 
