@@ -93,6 +93,23 @@ async def test_an_open_dialog_is_sent_once_and_not_while_its_user_looks_at_it(en
         await endpoint.gets(rig, "ask", session=session)
 
 
+DEVICE = "INSERT INTO devices VALUES ('1a2b3c4d', 'hash', 'phone', :now, :now, 0, NULL, :push)"
+NO_SERVICE = {"endpoint": "https://localhost/x", "p256dh": "B" * 87, "auth": "a" * 22}
+
+
+@pytest.mark.claude_only("no client is started")
+async def test_a_device_that_is_notified_is_one_more_channel_of_a_server_that_starts_again(endpoint):
+    async with Rig(scenario(otherwise=Say("ok")), config=endpoint.config) as rig:
+        await rig.kill_server()
+        with closing(sqlite3.connect(rig.home.database)) as connection, connection:
+            connection.execute(DEVICE, {"now": time.time(), "push": json.dumps(NO_SERVICE)})
+        await rig.start_server()
+        found = {result["channel"]: result["problem"] for result in await rig.ask("POST", "/notifications/test")}
+        assert set(found) == {"command", "push to phone (1a2b3c4d)"}
+        assert found["command"] == ""
+        assert found["push to phone (1a2b3c4d)"] != ""
+
+
 @pytest.mark.soak
 async def test_a_dialog_at_which_its_user_has_pressed_a_key_is_not_sent(endpoint):
     async with Rig(scenario(ASKS, otherwise=Say("ok")), config=endpoint.config) as rig:

@@ -54,7 +54,7 @@ async def test_the_browser_alone_reads_it_and_this_server_has_signed_it(service,
     await sender.send(browser.subscription("/x/y?z=1"), sent)
     [(path, headers, body)] = service.taken
     assert path == "/x/y?z=1"
-    assert json.loads(browser.read(body)) == {"title": sent.title, "text": sent.text, "session": ""}
+    assert json.loads(browser.read(body)) == {"title": sent.title, "text": sent.text, "session": "", "run": ""}
     assert b"waits" not in body
     assert (headers["Content-Encoding"], headers["Host"].partition(":")[0]) == ("aes128gcm", HOST)
     point, claims = signed_by(headers["Authorization"])
@@ -62,15 +62,21 @@ async def test_the_browser_alone_reads_it_and_this_server_has_signed_it(service,
     assert (claims["aud"], claims["sub"]) == (f"https://{HOST}", "mailto:sm@example.com")
 
 
-async def test_a_click_leads_to_the_one_session_that_it_is_about(service, sender):
+async def test_a_click_leads_to_the_one_session_or_run_that_it_is_about(service, sender):
     browser = Subscriber()
     end = run_ended("r1", "project", "1 delivered", 0.0)
     asks = [
         replace(end, kind=NotificationKind.ASK, session=session, name=session) for session in ("aaaaaaaa", "bbbbbbbb")
     ]
-    for episodes, session in (([end], ""), (asks[:1], "aaaaaaaa"), (asks, "")):
+    for episodes, about in (
+        ([end], ("", "r1")),
+        (asks[:1], ("aaaaaaaa", "")),
+        (asks, ("", "")),
+        ([end, *asks], ("", "")),
+    ):
         await sender.send(browser.subscription(), notification(episodes))
-        assert told(browser, service)["session"] == session
+        sent = told(browser, service)
+        assert (sent["session"], sent["run"]) == about
 
 
 @pytest.mark.parametrize("text", ['"' * 3_000, "漢" * 2_000])

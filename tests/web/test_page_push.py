@@ -123,21 +123,26 @@ async def test_what_is_sent_is_shown_and_a_click_opens_its_session(here):
     await tab.page.get_by_role("button", name="Notify this device").click()
     await tab.page.wait_for_selector("#notify-state.done")
     shown = await delivered(tab, here, browser.read(here.service.taken[0][2]).decode())
-    assert shown == [{"title": TEST.title, "body": TEST.text, "session": ""}]
+    assert shown == [{"title": TEST.title, "body": TEST.text, "session": "", "run": ""}]
     worker = await worker_of(tab)
     assert await worker.evaluate(CLICK, {"session": "0123abcd"}) == ["/web/sessions/0123abcd"]
-    assert await worker.evaluate(CLICK, {"session": ""}) == ["/"]
+    assert await worker.evaluate(CLICK, {"session": "", "run": "R-1"}) == ["/web/runs/R-1"]
+    assert await worker.evaluate(CLICK, {"session": "", "run": ""}) == ["/"]
 
 
 async def test_a_notification_leads_nowhere_else(here):
     worker = await worker_of(await tab_of(here, Subscriber()))
     for session in ("//evil.test", "../x", "javascript:alert(1)", "0123abcd/../..", "0123abcd\n", 7, None):
         assert await worker.evaluate(CLICK, {"session": session}) == ["/"], session
+    for run in ("../x", "//evil.test", "R-1/../..", "..", "R 1", ".", "R-1?x", "R-1#x"):
+        assert await worker.evaluate(CLICK, {"session": "", "run": run}) == ["/"], run
 
 
 async def test_what_is_no_message_of_this_server_is_shown_without_words(here):
     tab = await tab_of(here, Subscriber())
-    assert await delivered(tab, here, "not JSON <b>x</b>") == [{"title": "sm", "body": "", "session": ""}]
+    assert await delivered(tab, here, "not JSON <b>x</b>") == [
+        {"title": "sm", "body": "", "session": None, "run": None}
+    ]
 
 
 async def test_a_browser_that_does_not_allow_it_says_so(here):

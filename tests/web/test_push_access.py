@@ -183,6 +183,14 @@ async def test_what_takes_no_test_is_not_kept(api, service):
     assert api.devices.channels() == ()
 
 
+async def test_one_address_is_tried_at_a_time(api, service):
+    one, two = await logged_in(api), await logged_in(api)
+    await api.devices.push.public_key()
+    answers = await asyncio.gather(*(visitor.call("PUT", "/web/push", Subscriber().body()) for visitor in (one, two)))
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+    assert len(service.taken) == 1
+
+
 async def test_a_device_logged_out_during_the_test_is_not_notified(api, service):
     visitor = await logged_in(api)
     [device] = api.devices.listed()

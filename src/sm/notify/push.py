@@ -17,7 +17,7 @@ import msgspec
 
 from sm.core.errors import SmError, error
 from sm.core.model.device import PushSubscription
-from sm.core.model.notification import UserNotification
+from sm.core.model.notification import UserNotification, ended_run
 from sm.core.ports.notifier import ChannelError, OutOfReachError
 from sm.files import read_regular
 from sm.notify import deliver_push
@@ -42,6 +42,8 @@ class PushText(msgspec.Struct):
     text: str
     session: str
     """The session whose page a click opens; empty for the fleet's."""
+    run: str = ""
+    """The run that has ended, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,9 @@ class PushChannel:
 
 
 def _text(sent: UserNotification) -> PushText:
-    sessions = {episode.session for episode in sent.episodes}
-    session = sessions.pop() if len(sessions) == 1 else ""
-    return PushText(_cut(sent.title, MAX_TITLE_BYTES), _cut(sent.text, MAX_TEXT_BYTES), session)
+    about = {(episode.session, ended_run(episode)) for episode in sent.episodes}
+    session, run = about.pop() if len(about) == 1 else ("", "")
+    return PushText(_cut(sent.title, MAX_TITLE_BYTES), _cut(sent.text, MAX_TEXT_BYTES), session, run)
 
 
 def _cut(text: str, most: int) -> str:

@@ -91,6 +91,12 @@ def run_ended(run: str, project: str, words: str, at: float) -> Episode:
     return Episode(f"{kind.value}-{run}", kind, "", project, at, words)
 
 
+def ended_run(episode: Episode) -> str:
+    """Return the run whose end an episode is; empty for any other one."""
+    kind = NotificationKind.RUN_ENDED
+    return episode.id.removeprefix(f"{kind.value}-") if episode.kind is kind else ""
+
+
 def plain_words(text: str) -> str:
     """Return the words of a JSON text, without its names and marks, as a tool's input reads to people."""
     try:

@@ -53,7 +53,9 @@ async def notify(request: Request) -> Response:
         raise error("no_push", f"Not the address of a push service: {fault}", hint)
     await devices.push.public_key()
     subscription = PushSubscription(wanted.endpoint, wanted.keys.p256dh, wanted.keys.auth)
-    async with devices.trying:  # one at a time, whatever browsers ask for
+    if devices.trying.locked():
+        raise error("no_push", "Another browser's push service is being tried", "try again in a moment")
+    async with devices.trying:
         try:
             await devices.push.send(subscription, TEST)
         except ChannelError as problem:

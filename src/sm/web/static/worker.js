@@ -3,6 +3,7 @@
 "use strict";
 
 const SESSION = /^[0-9a-f]{8}$/;
+const RUN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 const ICON = "/web/static/icon-192.png";
 const BADGE = "/web/static/badge-96.png";
 const OFFLINE = `<!doctype html>
@@ -55,14 +56,14 @@ function offline() {
 self.addEventListener("push", (event) => {
   let told = {};
   try { told = event.data.json(); } catch { /* a service's own test: it is shown all the same, as browsers demand */ }
-  const options = { body: told.text || "", icon: ICON, badge: BADGE, data: { session: told.session || "" } };
+  const options = { body: told.text || "", icon: ICON, badge: BADGE, data: { session: told.session, run: told.run } };
   event.waitUntil(self.registration.showNotification(told.title || "sm", options));
 });
 
 self.addEventListener("notificationclick", (event) => {
   event.notification.close();
-  const { session } = event.notification.data;
-  event.waitUntil(show(SESSION.test(session) ? `/web/sessions/${session}` : "/"));
+  const { session, run } = event.notification.data;
+  event.waitUntil(show(SESSION.test(session) ? `/web/sessions/${session}` : RUN.test(run || "") ? `/web/runs/${run}` : "/"));
 });
 
 async function show(path) {
