@@ -5,11 +5,14 @@ import json
 
 import pytest
 
+from sm.runner.attempt import attempt_name
 from tests.api.test_archive import shows, tended
 from tests.api.test_asks import asking
 from tests.web.browser import login_path
 from tests.web.page_rig import ShownPane, begin, conversation, question, to_cleared, to_done
 from tests.web.test_page_parts import readings
+from tests.web.test_page_runs import ENDED, WORKS, at_home
+from tests.web.written_runs import written
 
 pytestmark = pytest.mark.timeout(150)
 TALK = ("Do it", "# Done\n\n| a | b |\n|---|---|\n| 1 | `2` |\n\n```\ncode\n```\n\n" + "long" * 60)
@@ -80,3 +83,13 @@ async def test_axe_finds_nothing_on_empty_pages_and_those_of_whoever_is_not_let_
     out = await here.empty_tab(size, scheme)
     await sound(out, here, "/", await login_path(here.api), "/login")
     await sound(await here.tab(size, scheme, read_only=True), here, "/", f"/web/sessions/{session}", "/web/devices")
+
+
+@every_look
+async def test_axe_finds_nothing_and_nothing_overflows_on_pages_of_runs(here, size, scheme):
+    at_home(here.api)
+    session = await here.api.new("parser")
+    await here.api.alter(session, attempt=attempt_name(WORKS["run"], "FEAT-003", 1))
+    tab = await here.tab(size, scheme)
+    async with written(here.api.home, [ENDED], WORKS):
+        await sound(tab, here, "/", f"/web/runs/{ENDED.run}", f"/web/runs/{WORKS['run']}")
