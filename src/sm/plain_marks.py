@@ -10,8 +10,13 @@ CELLS = {
     "▆": ":", "▇": "#", "≈": "%", "└": "`", "│": "|", "─": "-", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "✓": "+",
     "…": "~", "→": ">", "↑": "^", "↓": "v", "—": "-", "–": "-", "’": "'", "“": '"', "”": '"', "≤": "<",
     "≥": ">", "×": "x",
+    "❯": ">", "⎿": "`", "✻": "*", "✶": "*", "✳": "*", "✽": "*", "✢": "*", "⏸": "=", "═": "=", "║": "|",
+    "┌": "+", "┐": "+", "┘": "+", "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+",
 }  # fmt: skip
-"""Each takes one column, as the mark does. The first line has the states (`fleet.MARKS`), each another one."""
+"""Each takes one column, as the mark does.
+
+The first line has the states (`fleet.MARKS`), each another one; the last two are of clients' screens.
+"""
 WORDS = CELLS | {"…": "...", "→": "->", "≤": "<=", "≥": ">=", "✓": "ok", "·": "."}
 """In running text, where nothing is below one another."""
 

@@ -100,20 +100,29 @@ async def test_a_client_is_seen_typed_to_once_unlocked_and_answers_there(provide
             assert "nor again" not in rig.screen(session)
 
 
-async def test_what_a_hostile_tool_prints_reaches_a_browser_as_text_alone():
-    script = scenario(Turn("go", steps=[Call("Bash", command=TO_THE_TERMINAL), Say(ANSWER)]), otherwise=Say("ok"))
-    async with Rig(script, provider="claude") as rig:
-        session = await rig.new(None, "--allowedTools", "Bash")
+@pytest.mark.parametrize(
+    ("provider", "call", "rights"),
+    [
+        ("claude", Call("Bash", command=TO_THE_TERMINAL), ("--allowedTools", "Bash")),
+        ("codex-tui", Call("exec_command", cmd=TO_THE_TERMINAL), ("-s", "danger-full-access", "-a", "never")),
+    ],
+)
+async def test_what_a_hostile_tool_prints_reaches_a_browser_as_text_alone(provider, call, rights):
+    script = scenario(Turn("go", steps=[call, Say(ANSWER)]), otherwise=Say("ok"))
+    async with Rig(script, provider=provider) as rig:
+        session = await rig.new(None, *rights)
         await rig.wait_status(session, "idle")
+        await rig.wait_screen(session, BOXES[provider])
         async with page_of(rig, session) as page:
-            title, address = await page.title(), page.url
+            before = await page.title(), page.url
             rig.type(session, "go")
             await rig.wait_screen(session, "go")
             rig.press(session, "Enter")
             await rig.wait_event(session, "TurnEnded")
             printed = (rig.project / "printed").read_bytes()
             assert b"\x1b]52;c;" in printed
-            assert rig.tmux("display-message", "-p", "-t", rig.pane(session), "#{pane_title}") == "owned\n"
+            title = rig.tmux("display-message", "-p", "-t", rig.pane(session), "#{pane_title}")
+            assert title == "owned\n" or provider != "claude"  # Codex writes its own over it
             await page.locator(ROWS, has_text=ANSWER).wait_for()
             got = await page.evaluate(READ, f"/web/sessions/{session}/screen")
             assert ANSWER in got
@@ -122,7 +131,7 @@ async def test_what_a_hostile_tool_prints_reaches_a_browser_as_text_alone():
             text = COLOURS.sub("", got.replace("\\u001b", "\x1b"))
             assert "\x1b" not in text
             assert not set(text) & {chr(code) for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160))}
-            assert (await page.title(), page.url) == (title, address)
+            assert (await page.title(), page.url) == before
             assert await page.locator("#terminal img, #terminal a").count() == 0
 
 

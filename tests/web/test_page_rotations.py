@@ -129,6 +129,36 @@ async def test_each_context_can_be_chosen_and_read_to_its_beginning(here, tmp_pa
     assert (tab.complaints, await tab.violations()) == ([], [])
 
 
+async def test_a_transcript_that_begins_while_its_page_is_open_takes_the_place_of_the_words_for_none(here, tmp_path):
+    session = await here.api.new("me")
+    await begin(here.api, session, tmp_path / "t.jsonl")
+    tab = await here.tab()
+    await tab.page.goto(here.at(f"/web/sessions/{session}"))
+    await tab.page.get_by_text("It has no transcript yet.").wait_for()
+    await prompt(here.api, session)
+    await tab.page.locator("#head", has_text="working").wait_for()
+    assert await tab.page.locator("#entries > li:visible").all_inner_texts() == ["It has no transcript yet."]
+    conversation(tmp_path / "t.jsonl", ("first", "of one"))
+    await hooked(here.api, session, here.api.hook("Stop", session_id=here.api.conversation(session)))
+    await tab.page.get_by_text("of one").wait_for()
+    assert await tab.page.locator("#entries .text").all_inner_texts() == ["first", "of one"]
+    assert await tab.page.get_by_text("It has no transcript yet.").count() == 0
+    assert (tab.complaints, await tab.violations()) == ([], [])
+
+
+async def test_an_earlier_part_that_is_opened_by_itself_gets_nothing_new_below_it(here, tmp_path):
+    long = [(f"q{number}.", f"a{number}.") for number in range(70)]
+    session = await rotated(here, tmp_path, long)
+    tab = await here.tab()
+    await tab.page.goto(here.at(f"/web/sessions/{session}"))
+    earlier = await tab.page.get_by_role("link", name="Show earlier").get_attribute("href")
+    await tab.page.goto(here.at(f"/web/sessions/{session}{earlier}"))
+    await tab.page.get_by_text("an earlier part of context 1 of 1").wait_for()
+    assert await tab.page.get_by_text("q20.").count() == 1
+    assert await tab.page.get_by_text("a69.").count() == 0
+    assert await tab.page.locator("#newer").count() == 0
+
+
 async def test_from_a_contexts_beginning_the_one_before_is_shown_above_it(here, tmp_path):
     session = await rotated(here, tmp_path, [("first", "of one")], [("second", "of two")])
     tab = await here.tab("phone")

@@ -61,6 +61,16 @@ async def test_the_screen_is_shown_and_what_changes_of_it(here):
     assert (tab.complaints, await tab.violations()) == ([], [])
 
 
+async def test_colours_of_any_kind_are_shown_and_refused_by_no_policy(here):
+    codes = {"31": "named", "38;5;208": "of 256", "38;2;1;200;3;48;2;9;9;90": "of millions", "4;9;2": "lines"}
+    tab = await opened(here, ShownPane(*(f"\x1b[{code}m{words}\x1b[0m" for code, words in codes.items())))
+    await shown(tab, "of millions").wait_for()
+    look = "(span) => [getComputedStyle(span).color, getComputedStyle(span).backgroundColor]"
+    span = tab.page.locator("#terminal .xterm-rows span", has_text="of millions")
+    assert await span.evaluate(look) == ["rgb(1, 200, 3)", "rgb(9, 9, 90)"]
+    assert (tab.complaints, await tab.violations()) == ([], [])
+
+
 async def test_locked_it_sends_nothing_and_unlocked_what_is_typed(here):
     pane = ShownPane("box")
     tab = await opened(here, pane)

@@ -17,7 +17,7 @@ from sm.tui.text import lines
 
 LINES = 300
 INTERVAL_S = 0.7
-RULE = re.compile(r"\s*([─-╿▀-▟═_-])\1*\s*")
+RULE = re.compile(r"\s*([\u2500-\u259f_-])\1*\s*")  # box drawing, block elements
 """A line across a pane; one that is wider than this page would be wrapped into several."""
 
 

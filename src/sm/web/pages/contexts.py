@@ -32,10 +32,14 @@ def chosen(contexts: tuple[Context, ...], number: int | None) -> Context | None:
 
 
 def located(provider: TranscriptEvidence, session: Session, context: Context) -> str:
-    """Return the path of its transcript, searched for where the client has moved it; empty where none is known."""
+    """Return the path of its transcript, searched for where the client has moved it; empty where none is known.
+
+    A client makes the file of a conversation with its first prompt.
+    """
     current = session.conversation
     if current is not None and current.id == context.conversation:
-        return transcript_of(provider, session) or ""
+        path = transcript_of(provider, session)
+        return "" if path is None or _is_gone(path) else path
     if context.transcript and not _is_gone(context.transcript):
         return context.transcript
     own = session.config and (context.provider or session.provider) == session.provider

@@ -28,7 +28,7 @@ BEGINNINGS = frozenset({Phase.PENDING.value, Phase.RESERVED.value})
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PhaseStep:
     """A phase that was entered."""
 
     phase: str
@@ -42,7 +42,7 @@ class RotationLine:
     """One rotation from its request to its end."""
 
     handoff: str
-    steps: tuple[Step, ...]
+    steps: tuple[PhaseStep, ...]
     outcome: str
     """`done`, `failed`, `cancelled`, `replaced` by the next one; empty while it runs."""
     length: float | None
@@ -56,7 +56,7 @@ class RotationLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningRotation:
     """The newest rotation while it is not done: what it has gone through, where it is, and what is ahead."""
 
     phase: str
@@ -66,7 +66,7 @@ class Running:
     path: str
     """Of its document; empty without one."""
     failed: bool
-    passed: tuple[Step, ...] = ()
+    passed: tuple[PhaseStep, ...] = ()
     left_out: int = 0
     """Earlier steps that are not in `passed`."""
     ahead: tuple[str, ...] = field(default=())
@@ -90,10 +90,10 @@ def _begins(last: PhaseEntered, each: PhaseEntered) -> bool:
 
 
 def _line(group: list[PhaseEntered], replaced: float | None) -> RotationLine:
-    steps = [Step(each.phase, each.at, after.at - each.at) for each, after in pairwise(group)]
+    steps = [PhaseStep(each.phase, each.at, after.at - each.at) for each, after in pairwise(group)]
     last = group[-1]
     ended = last.at if last.phase in ENDS else replaced
-    steps.append(Step(last.phase, last.at, None if ended is None else ended - last.at))
+    steps.append(PhaseStep(last.phase, last.at, None if ended is None else ended - last.at))
     turn = next((step.at for step in reversed(steps) if step.phase == Phase.RESERVED.value), None)
     outcome = last.phase if last.phase in ENDS else "replaced" if replaced is not None else ""
     length = None if ended is None or turn is None else ended - turn
@@ -101,7 +101,7 @@ def _line(group: list[PhaseEntered], replaced: float | None) -> RotationLine:
     return RotationLine(last.handoff, tuple(steps), outcome, length, waited)
 
 
-def running(view: dict[str, Any], lines: Sequence[RotationLine]) -> Running | None:
+def running(view: dict[str, Any], lines: Sequence[RotationLine]) -> RunningRotation | None:
     """Return what runs, by the session's answer `view`; None where nothing does, or the last one is over."""
     found = view["handoff"]
     phase = found["phase"]
@@ -110,7 +110,7 @@ def running(view: dict[str, Any], lines: Sequence[RotationLine]) -> Running | No
     line = next((line for line in reversed(lines) if line.handoff == (found.get("id") or "")), None)
     passed = () if line is None else line.steps[:-1] if line.steps[-1].phase == phase else line.steps
     failed = phase == Phase.FAILED.value
-    return Running(
+    return RunningRotation(
         phase=phase,
         since=found.get("since") or view["created"],
         waits_for="" if failed else WAITS_FOR[Phase(phase)],

@@ -27,6 +27,7 @@ from sm.web.pages.transcript import TranscriptPage, newest, since
 from sm.wire import message_view, why_it_waits
 
 MAX_MESSAGES = 50
+NO_TRANSCRIPT = "It has no transcript yet."
 
 
 class TranscriptRequest(NamedTuple):
@@ -91,7 +92,7 @@ class SessionPage:
         """Return what is asked for: of one context, and of the newest one too where that has followed it since."""
         context = chosen(known, wanted.context)
         if context is None:
-            return [ContextPage(None, TranscriptPage(problem="This session has no transcript yet."))]
+            return [ContextPage(None, TranscriptPage(problem=NO_TRANSCRIPT))]
         found = [ContextPage(context, await self._read(context, wanted.before, wanted.after))]
         if wanted.after is not None and context.number < known[-1].number:
             found.append(ContextPage(known[-1], await self._read(known[-1])))
@@ -105,7 +106,7 @@ class SessionPage:
         def read() -> TranscriptPage:
             path = located(providers[session.provider], session, context)
             if not path:
-                return TranscriptPage(problem="It has no transcript yet.")
+                return TranscriptPage([], after or 0, after or 0, NO_TRANSCRIPT)
             if after is not None:
                 return since(path, parts, redact, after)
             return newest(path, parts, redact, before)

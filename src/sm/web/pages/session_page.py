@@ -56,7 +56,7 @@ async def show(request: Request) -> Response:
         "seen": seen,  # what happens while the rest is read is news to the page
         "contexts": known,
         "pages": await found.transcript(known, wanted),
-        "shows": WHOLE,
+        "shows": WHOLE if wanted.before is None else OLDER,
         "messages": await found.messages(),
         "has_pane": session.pane is not None and not session.ended,
     }

@@ -36,6 +36,12 @@
       Object.defineProperty(stand, "textContent", { set: (rules) => sheet.replaceSync(rules) });
       return stand;
     };
+    // A colour outside of the palette is an inline style to xterm, which the policy refuses as well.
+    const set = HTMLElement.prototype.setAttribute;
+    HTMLSpanElement.prototype.setAttribute = function setAttribute(name, value) {
+      if (name === "style") this.style.cssText = value;
+      else set.call(this, name, value);
+    };
   }
 
   function show(found) {
