@@ -48,11 +48,13 @@ async def read(visitor, path):
 
 async def test_the_fleets_page_lists_runs_and_a_runs_page_its_issues_and_report(api):
     at_home(api)
+    api.clock.time = time.time() + 230  # the engine has a clock of its own
     session = await api.new("parser")
     await api.alter(session, attempt=attempt_name(WORKS["run"], "FEAT-003", 2))
     visitor = await logged_in(api)
     async with written(api.home, [ENDED], WORKS):
         fleet = await read(visitor, "/")
+        assert fleet.count(">3 min</time> ago") == 2
         assert fleet.index(f'id="run-{WORKS["run"]}"') < fleet.index(f'id="run-{ENDED.run}"')
         assert "1 delivered · 1 needs you" in fleet
         assert "Write the parser" in fleet

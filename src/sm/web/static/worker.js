@@ -38,11 +38,11 @@ self.addEventListener("activate", (event) => {
 });
 
 // The browser's own request is used, never one of this worker: that would pass for one of this server's pages even
-// where another site has opened the page. Without a preload the browser does it alone.
+// where another site has opened the page. Where a browser cannot make it beside the worker it gets the page alone.
 self.addEventListener("fetch", (event) => {
   const { mode, method } = event.request;
   if (mode !== "navigate" || method !== "GET" || !self.registration.navigationPreload) return;
-  event.respondWith(event.preloadResponse.then((answer) => answer || offline(), offline));
+  event.respondWith(event.preloadResponse.then((answer) => answer || fetch(event.request)).catch(offline));
 });
 
 function offline() {
