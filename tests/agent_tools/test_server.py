@@ -7,9 +7,11 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import sm
 from sm import __version__
 from sm.processes import alive, descendants
 from tests.agent_tools.rig import COMMAND, shown, tools
@@ -161,8 +163,9 @@ async def test_the_end_of_the_client_ends_it_and_what_it_has_started(hung, how):
 
 
 def test_nothing_that_is_slow_is_imported_before_the_first_call():
-    loaded = "import sys; before = set(sys.modules); import sm.agent_tools.server; print(*set(sys.modules) - before)"
-    command = [sys.executable, "-I", "-c", loaded]
+    loaded = "before = set(sys.modules); import sm.agent_tools.server; print(*set(sys.modules) - before)"
+    alone = f"import sys; sys.path.append({str(Path(sm.__file__).parent.parent)!r}); {loaded}"
+    command = [sys.executable, "-I", "-S", "-c", alone]  # what site packages bring along, as to measure, is left out
     names = set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
     assert "json" in names
     assert not names & {"asyncio", "click", "dataclasses", "inspect", "msgspec", "pathlib", "socket", "subprocess"}

@@ -1,4 +1,4 @@
-"""One browser for all tests of a worker, each with contexts of its own: it takes longer to start than most tests last."""
+"""One browser for all tests of a worker, each with contexts of its own: its start takes longer than most of them."""
 
 import contextlib
 

@@ -5,6 +5,7 @@ import contextlib
 from dataclasses import dataclass, field
 
 import pytest
+import pytest_asyncio
 
 from tests.web.browser import login_path
 from tests.web.page_rig import begin, eventually
@@ -37,7 +38,7 @@ class OtherProgram:
         return [line for line in lines if line.lower().startswith("cookie:")]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def other():
     found = OtherProgram()
     server = await asyncio.start_server(found.answer, "127.0.0.1", 0)

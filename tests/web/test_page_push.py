@@ -9,12 +9,11 @@ its code for a click is called.
 import json
 from dataclasses import replace
 
-import pytest
+import pytest_asyncio
 
 from sm.core.model.notification import TEST
 from tests.notify.push_service import PushService, Subscriber
 from tests.web.browser import login_link
-from tests.web.page_rig import site
 
 SUBSCRIBES = """
 Object.defineProperty(Notification, "permission", {{ get: () => "{permission}" }});
@@ -52,13 +51,12 @@ async (data) => {
 """
 
 
-@pytest.fixture
-async def here(tmp_path):
+@pytest_asyncio.fixture(loop_scope="session")
+async def here(here, tmp_path):
     with PushService(tmp_path).listening() as service:
-        async with site(tmp_path) as found:
-            found.api.devices.push = replace(found.api.devices.push, program=service.program())
-            found.service = service
-            yield found
+        here.api.devices.push = replace(here.api.devices.push, program=service.program())
+        here.service = service
+        yield here
 
 
 async def tab_of(here, browser, permissions=("notifications",), **wanted):
