@@ -90,11 +90,15 @@ async def test_runs_of_several_projects_are_listed_the_newest_first_and_a_damage
     visitor = await logged_in(api)
     other = RunOutcome("R-20260101-000000-cc33", "/home/dev/other", (outcome("FEAT-009", Result.SKIPPED),))
     async with written(api.home, [ENDED]), written(api.home, [other], project="other"):
-        (api.home.runs / "bad-0123abcd.sqlite").write_bytes(b"no database at all, but longer than the head of one" * 9)
+        for name in ("bad", "begun"):
+            file = api.home.runs / f"{name}-0123abcd.sqlite"
+            file.write_bytes(b"no database at all, but longer than the head of one" * 9)
+        os.utime(api.home.runs / "bad-0123abcd.sqlite", (1.0, 1.0))
         page = await read(visitor, "/")
         assert ENDED.run in page
         assert other.run in page
-        assert "The runs of bad cannot be read" in page
+        assert "The runs of bad cannot be read (file is not a database)" in page
+        assert "The runs of begun" not in page  # it may be what a run is only beginning to make
         assert "FEAT-009" in await read(visitor, f"/web/runs/{other.run}")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +31,7 @@ MAX_OF_PROJECT = 20
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """Of a run; another one is not ours."""
 FILE = re.compile(r"(.+)-[0-9a-f]{8}")
+SETTLES_S = 5.0
 Stamp = tuple[int, int, bool]
 
 
@@ -53,7 +55,8 @@ class Reader:
             try:
                 found += self._of(file)
             except Exception as fault:  # noqa: BLE001  # one that is damaged, or of another version, hides no other
-                problem = _unreadable(file, fault)
+                found += self.known[file][1] if file in self.known else ()
+                problem = problem if _is_being_written(file) else _unreadable(file, fault)
         runs = tuple(sorted(found, key=lambda run: -run.begun)[:MAX_RUNS])
         unchanged = runs == self.answered
         self.answered = runs
@@ -97,8 +100,17 @@ def is_worked_on(file: Path) -> bool:
     return True
 
 
+def _is_being_written(file: Path) -> bool:
+    """Whether it may be readable in a moment, as a database that a run has just begun to make."""
+    try:
+        return time.time() < file.stat().st_mtime + SETTLES_S  # noqa: TID251  # compared with the file system's own
+    except OSError:
+        return True
+
+
 def _unreadable(file: Path, fault: Exception) -> str:
-    return f"The runs of {_project(file)} cannot be read: {type(fault).__name__}"
+    words = str(getattr(fault, "orig", None) or fault).partition("\n")[0][:200] or type(fault).__name__
+    return f"The runs of {_project(file)} cannot be read ({words}): sm runs list in that project says more"
 
 
 def _project(file: Path) -> str:
