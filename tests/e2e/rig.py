@@ -131,6 +131,9 @@ class Rig:
             except subprocess.TimeoutExpired:
                 self.server.kill()
                 self.server.wait()
+        started_by_a_command = running_server(self.home)  # after the test had killed ours
+        if started_by_a_command is not None:
+            os.kill(started_by_a_command.pid, signal.SIGKILL)
         self.tmux("kill-server")
         self._end_leftovers()
         await self.model.__aexit__(None, None, None)

@@ -103,6 +103,21 @@ def test_a_source_that_ends_it_is_left_out_after_some_tries_and_the_others_are_f
     until(lambda: filler.offer(request))
 
 
+def test_one_that_ends_whatever_it_is_asked_is_started_less_and_less_often(tmp_path):
+    now, starts = [0.0], []
+    filler = Filler(str(tmp_path / "gone" / "search.db"), UTTERANCE_READERS, lambda: now[0])
+    try:
+        while len(starts) < 4:
+            if filler.offer(request_for(tmp_path)):
+                starts.append(now[0])
+                filler.process.wait(20)
+            else:
+                now[0] += 1.0
+    finally:
+        filler.close()
+    assert starts == [0.0, 2.0, 6.0, 14.0]
+
+
 def test_nothing_is_started_before_its_time(tmp_path):
     now = [4.9]
     filler = Filler(str(tmp_path / "search.db"), UTTERANCE_READERS, lambda: now[0], 5.0)

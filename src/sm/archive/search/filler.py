@@ -39,6 +39,8 @@ REST_PER_WORK = 1.0
 """Seconds of rest for each second of work: the process gets half of a core."""
 MAX_FAILURES = 3
 """Times a source may end the process."""
+FIRST_PAUSE_S, MAX_PAUSE_S = 2.0, 600.0
+"""Before a process that has ended without a source is started again: at first, and at most."""
 SILENCE_TIMEOUT_S = 60.0
 """After that long without a line of output the process counts as hanging."""
 HEARTBEAT_INTERVAL_S = 2.0
@@ -93,6 +95,7 @@ class Filler:
     last_heard: float = 0.0
     failures: Counter[str] = field(default_factory=Counter)
     """How often each source has ended the process."""
+    pause: float = FIRST_PAUSE_S
     closed: bool = False
 
     def offer(self, request: FillRequest) -> bool:
@@ -150,13 +153,16 @@ class Filler:
 
     def _handle_line(self, line: str) -> None:
         if line == DONE:
-            self.busy, self.source = False, ""
+            self.busy, self.source, self.pause = False, "", FIRST_PAUSE_S
         elif line.startswith(STARTED):
             self.source = line.removeprefix(STARTED)
 
     def _give_up(self, why: str) -> None:
         log.warning("indexing ended", problem=why, source=self.source, again="at the next request")
-        if self.source:
+        if not self.source:  # it will not be better at once, as where the disk is full or the directory gone
+            self.starts_at = self.clock() + self.pause
+            self.pause = min(MAX_PAUSE_S, 2 * self.pause)
+        else:
             self.failures[self.source] += 1
             if self.failures[self.source] == MAX_FAILURES:
                 log.warning("source left out of the search index", source=self.source)
