@@ -142,11 +142,11 @@ class Rig:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def _end_leftovers(self) -> None:
-        """What a test that kills servers in mid-air may have left: processes that name this rig's directory."""
+        """What a test that kills or stops something may have left: processes that name this rig's directory."""
         mark = str(self.root).encode()
         for entry in Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and mark in (entry / "cmdline").read_bytes():
+                if entry.name.isdigit() and any(mark in (entry / name).read_bytes() for name in ("cmdline", "environ")):
                     os.kill(int(entry.name), signal.SIGKILL)
             except OSError:
                 continue
