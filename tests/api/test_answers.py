@@ -162,6 +162,7 @@ class Recorder:
         if isinstance(value, dict):
             vague = {"size": "<int>"} if value.get("kind") == "handoff" else {}  # it names paths
             vague |= {"at": "<float>"} if "marks" in value else {}  # by how fast its terminal was written
+            vague |= {"queued": "<int>"} if value.get("ended") else {}  # its children's ends are told behind the answer
             return {self.plain(name): self.plain(member) for name, member in {**value, **vague}.items()}
         if isinstance(value, list):
             return [self.plain(item) for item in value]

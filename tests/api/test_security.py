@@ -13,7 +13,7 @@ from tests.api.rig import JSON, USER
 
 def paths(routes):
     named = {"provider": "claude", "path": "access.css"}
-    names = ("session", "message", "handoff", "reminder", "ask", "device")
+    names = ("session", "message", "handoff", "reminder", "ask", "device", "run")
     values = {**dict.fromkeys(names, "x"), **named}
     return sorted(
         (method, re.sub(r"\{(\w+)(:path)?\}", lambda found: values[found[1]], route.path))

@@ -7,7 +7,7 @@ import pytest
 
 from sm.cli.event_lines import EVENT_WORDS, INTERNAL_EVENTS, EventLines
 from sm.core import events as ev
-from sm.store.sessions import SIZES
+from sm.store.events import SIZES
 
 AT = 1_750_000_000.0
 

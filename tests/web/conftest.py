@@ -48,5 +48,5 @@ async def here(tmp_path, shared_browser):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if "here" in item.fixturenames:
+        if "shared_browser" in item.fixturenames:
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
