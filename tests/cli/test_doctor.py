@@ -164,6 +164,7 @@ async def test_a_zshrc_is_looked_for_in_zdotdir(bare):
     assert finding["message"] == f"hook output begins with `hi`, printed by {bare.root}/dots/.zshrc:1"
 
 
+@pytest.mark.soak
 async def test_a_profile_that_never_ends_is_told(bare):
     (bare.root / "home/.bashrc").write_text("sleep 60\n")
     finding = (await found(bare, SHELL="/bin/bash"))["shell profile"]

@@ -51,6 +51,7 @@ async def test_a_restored_session_is_shown_with_the_permission_mode_that_its_cli
     assert "started    the client, in permission mode plan\n" in (await desk.run("tail", "planner")).out
 
 
+@pytest.mark.soak
 async def test_a_few_are_restored_at_a_time_and_said_in_their_order(desk, monkeypatch):
     ids = {name: await lost(desk, name) for name in "abcdefg"}
     panes = desk.api.engine.ports.panes

@@ -64,6 +64,7 @@ def slow_start(root, seconds):
     return {"PYTHONPATH": str(place)}
 
 
+@pytest.mark.soak
 async def test_a_start_that_takes_longer_than_an_answer_may_is_waited_for(own):  # C26
     ran = await own.run("list", "--json", env=slow_start(own.root, ANSWER_TIMEOUT_S + 1))
     assert (ran.code, ran.data, ran.err) == (0, [], "starting the sm server\n")
@@ -159,6 +160,7 @@ async def test_a_broken_configuration_keeps_no_server_from_starting_and_is_said_
     ("name", "said"),
     [("sm.db", "Is a directory"), ("server.json", "Is a directory"), ("tmux.sock", "tmux does not work")],
 )
+@pytest.mark.often("sm.db-Is a directory", "server.json-Is a directory")
 async def test_a_server_that_finds_a_directory_in_the_place_of_a_file_says_so(bare, name, said):
     path = bare.root / "state" / name
     path.mkdir(parents=True)
@@ -222,6 +224,7 @@ async def test_following_survives_a_restart_of_the_server(own):
     await sees_a_rename(own, process)
 
 
+@pytest.mark.soak
 async def test_following_goes_through_a_database_that_was_put_back(own):  # C28
     (own.root / "config.toml").write_text(f'[claude]\ncommand = "{lasting_client(own.root)}"\n')
     assert (await own.run("new", "work", "--name", "a", "--detach", "--", "1000")).code == 0
@@ -285,6 +288,7 @@ async def test_what_a_message_says_is_in_no_log_also_when_it_cannot_be_delivered
 # --- a server that hangs, and a token that is not the server's -----------------------------------------------------
 
 
+@pytest.mark.soak
 async def test_a_stopped_server_is_named_by_every_command_and_a_restart_gets_over_it(own):
     before = (await own.run("server", "start", "--json")).data
     os.kill(before["pid"], signal.SIGSTOP)
@@ -310,6 +314,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.soak
 async def test_a_server_that_does_not_end_when_asked_is_killed_and_that_is_said(bare):
     (bare.root / "state").mkdir(mode=0o700)
     command = (sys.executable, "-c", HOLDER, str(bare.root / "state"))
@@ -371,6 +376,7 @@ async def test_commands_that_start_it_at_once_share_one_server(own):
     assert [(result.code, result.data) for result in found] == [(0, [])] * 3
 
 
+@pytest.mark.soak
 async def test_a_taken_port_is_given_up_only_if_no_session_lives(own):
     client = own.root / "client"
     client.write_text("#!/bin/sh\nexec sleep 600\n")

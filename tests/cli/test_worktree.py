@@ -74,6 +74,7 @@ async def test_a_directory_without_a_repository_has_no_worktree(desk):
     assert (ran.code, ran.error["code"]) == (1, "no_repository")
 
 
+@pytest.mark.soak
 async def test_the_second_agent_in_one_checkout_is_said_and_one_in_another_is_not(desk, repository):
     async def words(*arguments):
         return (await desk.run("new", *arguments, "--client", "sh", "--detach")).err.splitlines()

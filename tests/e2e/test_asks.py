@@ -166,6 +166,7 @@ async def over(rig, ask):
 
 
 @pytest.mark.parametrize("driver", ["mod"], indirect=True)
+@pytest.mark.soak
 async def test_of_two_asks_at_once_the_one_that_was_answered_in_the_terminal_is_over(driver, tmp_path):
     """What may run side by side is asked at once, the dialogs show one after the other, and no hook is let go of."""
     for name in "ab":
@@ -418,6 +419,7 @@ def asks_through_a_subagent():
     return Rig(script)
 
 
+@pytest.mark.soak
 async def test_what_a_subagent_in_the_background_asks_is_answered_from_elsewhere(driver):
     """Its client shows no dialog while `sm` is asked (2.1.328): it stays open until somebody answers, or is there.
 

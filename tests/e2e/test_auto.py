@@ -187,6 +187,7 @@ async def kill(rig, victim, runner, session):
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.soak
 async def test_what_is_killed_while_an_agent_works_loses_nothing_and_begins_nothing_twice(victim):
     await delivered_though_killed(victim)
 

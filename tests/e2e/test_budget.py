@@ -52,6 +52,7 @@ async def paused_and_continued(driver, *, restart):
         assert not is_paused(await rig.view(session))
 
 
+@pytest.mark.soak
 async def test_a_used_budget_pauses_and_the_users_message_continues():
     await paused_and_continued("auto", restart=False)
 

@@ -92,6 +92,7 @@ async def test_the_warning_is_in_the_very_next_request_and_comes_once():
 
 
 @pytest.mark.parametrize("mode", ["sequential", "important", "urgent", "steer"])
+@pytest.mark.often("steer")
 async def test_a_message_to_an_agent_that_works_arrives_once(mode):
     async with codex(WORK) as rig:
         session = await rig.new("work on it")
@@ -162,6 +163,7 @@ async def test_an_ask_outlives_the_server():
         assert not (await ended(rig, session)).is_error
 
 
+@pytest.mark.soak
 async def test_a_killed_screen_comes_back_and_a_killed_app_server_ends_the_session():
     async with codex(Turn("hello", steps=[Say("Here I am.")])) as rig:
         session = await rig.new("hello")
@@ -224,6 +226,7 @@ async def test_a_goal_goes_on_in_the_new_thread_alone():
         assert len(rig.model.main_requests) == before
 
 
+@pytest.mark.soak
 async def test_a_draft_in_the_screen_is_there_again_after_a_rotation():
     document = "# Handoff\nThe goal is G.\nNext step: N.\n"
     hands_off = [Call("mcp__sm__handoff", document=document), Say("Bye.", delay=2.0)]

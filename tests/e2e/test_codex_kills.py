@@ -57,6 +57,7 @@ async def test_an_app_server_killed_in_any_phase_ends_the_session_which_continue
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.often("clearing")
+@pytest.mark.soak
 async def test_a_screen_killed_in_any_phase_disturbs_no_rotation(phase):
     async with Rig(script(), provider="codex") as rig:
         session = await handing_off(rig)

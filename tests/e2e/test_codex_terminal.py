@@ -56,6 +56,7 @@ async def test_the_dialog_opens_for_its_user_at_the_terminal_and_is_answered_the
 
 @pytest.mark.parametrize("mode", ["sequential", "important", "urgent", "steer"])
 @pytest.mark.often("urgent")
+@pytest.mark.soak
 async def test_a_message_that_comes_while_it_asks_answers_nothing_and_comes_after_it(mode):
     async with asking() as rig:
         session = await rig.new("go", *ASKS)
@@ -72,6 +73,7 @@ async def test_a_message_that_comes_while_it_asks_answers_nothing_and_comes_afte
         assert sum(request.all_text.count("look at the tests") for request in last.values()) == 1
 
 
+@pytest.mark.soak
 async def test_an_ask_of_a_server_that_was_killed_is_answered_in_the_terminal():
     async with asking() as rig:
         session = await rig.new("go", *ASKS)

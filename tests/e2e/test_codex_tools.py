@@ -88,6 +88,7 @@ async def test_the_document_that_a_sandboxed_agent_has_written_is_handed_off_and
         assert Path(view["handoff"]["copy"]).read_text().endswith("goal\n")
 
 
+@pytest.mark.soak
 async def test_a_helper_of_the_agent_hands_nothing_off():
     helper = Turn("help me", [Call("handoff", document="# A part"), Say("Helped.")])
     steps = [Call("spawn_agent", message="help me"), Call("exec_command", cmd="sleep 3"), Say("Done.")]

@@ -41,6 +41,7 @@ DRAFTS = {
 
 
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS.keys())
+@pytest.mark.often("a draft")
 async def test_context_after_context_begins_from_a_prompt_and_a_draft_stays(tui, draft):
     await tui.prompted("first")
     await tui.type(draft)

@@ -143,6 +143,7 @@ async def test_where_no_transcript_is_written_the_weights_of_the_calls_warn():  
         assert (context["source"], context["level"], context["projected"] >= 1_200) == ("estimate", "warning", True)
 
 
+@pytest.mark.soak
 async def test_a_compaction_that_comes_before_a_handoff_is_noticed_and_shown():
     script = scenario(works(50_000, 68_000, 69_000), otherwise=Say("ok"), growth=100)
     async with Rig(script, model_name="claude-opus-5-5", config="[handoff]\nfork = false\n") as rig:

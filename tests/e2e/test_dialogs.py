@@ -134,6 +134,7 @@ def still(screen):
 
 @pytest.mark.parametrize(("opens", "closes", "reason"), OPENED.values(), ids=OPENED.keys())
 @pytest.mark.often("model")
+@pytest.mark.soak
 async def test_what_the_person_opened_gets_no_key_and_the_rotation_follows_when_it_closes(opens, closes, reason):
     async with Rig(hands_off(SLOW)) as rig:
         session = await rig.new("please hand off")

@@ -183,6 +183,7 @@ async def hanging(rig):
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("happens", [killed, away, hanging])
 @pytest.mark.often("hanging-clearing")
+@pytest.mark.soak
 async def test_a_server_that_is_killed_or_hangs_in_any_phase_finishes_the_rotation(happens, phase):
     async with Rig(BY_TOOL, config=BY_MOD) as rig:
         session = await started(rig)
@@ -200,6 +201,7 @@ async def test_a_server_that_is_killed_or_hangs_in_any_phase_finishes_the_rotati
 CLEARS = "    await $.command.run({ command: 'clear' })\n"
 
 
+@pytest.mark.soak
 async def test_an_order_that_a_reload_of_the_module_cut_off_is_given_again():
     async with with_module(BY_TOOL, (CLEARS, f"    await $.clock.sleep(6_000)\n{CLEARS}")) as rig:
         session = await rig.new("please hand off")
@@ -222,6 +224,7 @@ async def test_an_idle_client_whose_module_is_loaded_again_gets_its_next_orders(
         await settled_once(rig, session)
 
 
+@pytest.mark.soak
 async def test_two_handoffs_and_retries_at_once_clear_once():
     both = [Call("mcp__sm__handoff", document=text) for text in ("# Old\n", DOCUMENT)]
     script = scenario(

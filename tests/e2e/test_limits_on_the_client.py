@@ -182,6 +182,7 @@ os.execv({rig.client!r}, [{rig.client!r}, *sys.argv[1:]])
     return str(wrapper)
 
 
+@pytest.mark.soak
 async def test_the_first_compaction_teaches_the_rest_of_the_session():  # C13
     config = "context_monitor.enabled = false\nhandoff.fork = false\n"
     async with Rig(approaches(117_000), model_name=LONG_MODEL, config=config) as rig:

@@ -12,6 +12,7 @@ BY_MOD = '[claude]\ndriver = "auto"\n'
 HANDS_OFF = Call("mcp__sm__handoff", document=DOCUMENT)
 
 
+@pytest.mark.soak
 async def test_a_context_that_has_just_begun_is_not_handed_off_again():
     script = scenario(
         Turn("hand off", steps=[HANDS_OFF, Say("Handed off.")]),

@@ -63,6 +63,7 @@ async def kill_server_and_tmux(rig):
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.soak)])
+@pytest.mark.soak
 async def test_all_that_was_lost_comes_back_each_with_its_conversation_and_nothing_else(count):
     async with Rig(SCRIPT) as rig:
         words = {await ready(rig, f"remember word-{number}.", f"s{number}"): number for number in range(count)}

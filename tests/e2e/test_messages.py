@@ -75,11 +75,7 @@ def working(rig, *arguments):
     ("mode", "channel"),
     [("sequential", "stop"), ("important", "tool"), ("urgent", "urgent"), ("steer", "tool")],
 )
-@pytest.mark.often(
-    *("sequential-stop", "important-tool", "urgent-urgent"),
-    *("codex-sequential-stop", "codex-important-tool", "codex-urgent-urgent", "codex-steer-tool"),
-)
-@pytest.mark.codex_too
+@pytest.mark.often("sequential-stop", "important-tool", "urgent-urgent")
 async def test_a_message_to_an_agent_that_works_arrives_once_by_the_channel_of_its_mode(mode, channel, driver):
     async with Rig(agents()) as rig:
         session = await working(rig)

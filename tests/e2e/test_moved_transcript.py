@@ -52,6 +52,7 @@ async def test_readings_and_warnings_follow_the_transcript_into_a_worktree():  #
         assert warned["data"]["level"] == "warning"
 
 
+@pytest.mark.soak
 async def test_a_crash_in_a_worktree_loses_nothing():  # C5
     async with Rig(script()) as rig:
         session = await moved(rig)

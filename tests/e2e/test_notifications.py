@@ -70,6 +70,7 @@ def endpoint():
 
 
 @pytest.mark.not_in_terminal("its dialog opens only once sm has let go of its hook: see `test_codex_terminal.py`")
+@pytest.mark.soak
 async def test_an_open_dialog_is_sent_once_and_not_while_its_user_looks_at_it(endpoint):
     async with Rig(scenario(ASKS, otherwise=Say("ok")), config=endpoint.config) as rig:
         person_settings(rig, **MANUAL)

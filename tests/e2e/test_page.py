@@ -75,6 +75,7 @@ async def same(rig, session, page):
 
 
 @pytest.mark.parametrize("provider", ["claude", "codex-tui", "codex"])
+@pytest.mark.often("claude")
 async def test_a_client_is_seen_typed_to_once_unlocked_and_answers_there(provider):
     script = scenario(Turn(PROMPT, steps=[Say(ANSWER)]), otherwise=Say("ok"))
     async with Rig(script, provider=provider) as rig:

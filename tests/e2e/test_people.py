@@ -113,6 +113,7 @@ async def test_an_attached_person_who_types_holds_the_rotation_until_they_pause(
             await box_shows(rig, session, typed)
 
 
+@pytest.mark.soak
 async def test_a_person_who_is_faster_has_the_turn_and_the_rotation_follows_it():
     script = hands_off(SLOW, turns=(Turn("me first", steps=[Say("You first.", delay=1.0)]),))
     async with Rig(script) as rig:
@@ -219,6 +220,7 @@ class Hasty(Rig):
 @pytest.mark.parametrize("draft", ["", "and fix"])
 @pytest.mark.parametrize("words", ["!touch X", "/status", "then look\nat the seams", " the bug in x"])
 @pytest.mark.often("!touch X-and fix")
+@pytest.mark.soak
 async def test_keys_between_our_look_and_our_enter_are_the_persons_again(words, draft):
     """C10: text behind our `/clear` neither reaches the model nor is lost, with a blank before it or not."""
     async with Hasty(hands_off(SLOW)) as rig:

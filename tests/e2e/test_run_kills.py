@@ -117,6 +117,7 @@ async def test_a_client_killed_in_any_phase_ends_sm_run_and_goes_on_from_its_doc
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.often("taken")
+@pytest.mark.soak
 async def test_sm_run_killed_in_any_phase_leaves_no_client_and_goes_on_from_its_document_once_restored(phase):
     async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:

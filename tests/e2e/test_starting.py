@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 SCRIPT = scenario(otherwise=Say("ok"))
 
 
+@pytest.mark.soak
 async def test_the_trust_question_is_left_to_the_person_and_the_prompt_waits_for_the_answer():
     async with Rig(SCRIPT, trusted=False) as rig:
         session = await rig.new("hello")

@@ -111,6 +111,7 @@ async def test_a_session_goes_on_with_the_other_client_and_back():
         await rig.until(lambda: used() == [True] * 3, "each context with what it has used")
 
 
+@pytest.mark.soak
 async def test_a_codex_in_its_terminal_asks_its_user_first_and_then_continues():
     """It has a dialog of its own for a folder whose configuration is kept out (0.171.0)."""
     async with switching(HELLO) as rig:
@@ -127,6 +128,7 @@ async def test_a_codex_in_its_terminal_asks_its_user_first_and_then_continues():
         assert len(woken(rig)) == 2
 
 
+@pytest.mark.soak
 async def test_a_team_of_both_clients_keeps_together_while_its_parent_changes_its_own():
     lead = Turn("lead", steps=[sm("spawn --provider codex --name kid help me"), Say("Waiting.")])
     helps = Turn("help me", steps=[sm("status 'on it'"), Say("Helped.")])
@@ -158,6 +160,7 @@ async def test_a_team_of_both_clients_keeps_together_while_its_parent_changes_it
 
 
 @pytest.mark.parametrize(("own", "to"), [("claude", "codex"), ("codex", "claude")])
+@pytest.mark.often("claude-codex")
 async def test_an_agent_hands_off_to_the_other_client_by_itself(own, to):
     async with switching(Turn("hand off", steps=hands_off(to))) as rig:
         arguments = ["--allowedTools", "Bash(sm:*)"] if own == "claude" else ["-s", "workspace-write", "-a", "never"]
@@ -181,6 +184,7 @@ PHASES = {
 
 
 @pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.often("exchanged")
 async def test_a_server_that_is_killed_at_any_step_lets_the_other_client_continue_after_its_restart(phase):
     async with switching(Turn("hand off", steps=hands_off("codex"))) as rig:
         session = await rig.new("please hand off", "--allowedTools", "Bash(sm:*)")
@@ -196,6 +200,7 @@ async def test_a_server_that_is_killed_at_any_step_lets_the_other_client_continu
         assert told(rig, NOTE) == 1
 
 
+@pytest.mark.soak
 async def test_a_server_that_is_killed_while_no_client_is_left_starts_the_other_one():
     async with switching(HELLO) as rig:
         session = await idle(rig)
@@ -209,6 +214,7 @@ async def test_a_server_that_is_killed_while_no_client_is_left_starts_the_other_
 
 
 @pytest.mark.parametrize("why", ["gone", "ends at once"])
+@pytest.mark.often("gone")
 async def test_where_the_other_client_does_not_start_the_one_before_continues(why, tmp_path):
     program = tmp_path / "codex"
     program.write_text(f'#!/bin/sh\nexec {CODEX} "$@"\n')
@@ -272,6 +278,7 @@ async def test_what_is_wrong_with_the_wish_is_said_at_once():
         assert (await rig.view(session))["handoff"]["phase"] is None
 
 
+@pytest.mark.soak
 async def test_a_killed_session_stays_dead_and_leaves_no_client():
     async with switching(HELLO) as rig:
         session = await idle(rig)

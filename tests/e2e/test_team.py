@@ -82,6 +82,7 @@ async def test_a_child_gets_nothing_of_its_parents_client_and_no_wider_permissio
         assert argv[argv.index("--disallowedTools") + 1] == "WebFetch"
 
 
+@pytest.mark.soak
 async def test_a_parent_that_rotates_keeps_its_children_notifications_reminders_and_waits():
     start = ("spawn --name one slow work", "spawn --name two slow work", "wait two 60", "remind 8 look at it")
     script = scenario(

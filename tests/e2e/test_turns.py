@@ -98,6 +98,7 @@ async def test_a_background_shell_is_waited_for_as_long_as_configured_and_named_
 
 
 @pytest.mark.claude_only(NO_BACKGROUND)
+@pytest.mark.soak
 async def test_goes_on_as_soon_as_the_background_shell_has_ended():
     shell = Call("Bash", command="until [ -e ended ]; do sleep 0.1; done", run_in_background=True)
     script = scenario(Turn("hand off", steps=[shell, WROTE, HANDED_OFF, Say("Handed off.")]), GOES_ON)
@@ -139,6 +140,7 @@ async def test_a_foreign_stop_hook_of_two_seconds_only_delays_it():
         await rig.wait_phase(session, "done")
 
 
+@pytest.mark.soak
 async def test_a_file_that_is_gone_is_replaced_by_the_copy_taken_at_the_call():
     gone = Call("Bash", command="rm .sm/handoff.md")
     async with Rig(hands_off(gone, Say("Handed off."))) as rig:

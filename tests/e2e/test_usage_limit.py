@@ -157,6 +157,7 @@ async def all_continue_once(rig, sessions, after):
     assert min(later - earlier for earlier, later in itertools.pairwise(times)) > 2, "not one after the other"
 
 
+@pytest.mark.soak
 async def test_three_sessions_wait_for_the_reset_and_continue_one_after_the_other_with_their_tasks(driver):
     async with Rig(FLEET, config=SOON) as rig:
         subscriber(rig)

@@ -40,6 +40,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("arguments", CASES, ids=":".join)
+@pytest.mark.often("FEAT-012:deliver")
 def test_a_run_that_is_killed_in_a_step_is_continued_by_the_same_command(two_issues, arguments):
     killed = ran(two_issues, *arguments)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -102,6 +103,7 @@ def test_the_database_is_its_users_alone_and_a_run_that_has_ended_is_over(two_is
 
 
 @pytest.mark.parametrize(("arguments", "second"), [((), "delivered"), (("--stop",), "skipped")])
+@pytest.mark.soak
 def test_an_issue_that_is_not_delivered_ends_a_run_that_stops_there(two_issues, arguments, second):
     two_issues.commit(".issues/P1-FEAT-012-log-in.md", "---\ncheck: test -f nothing.txt\n---\n# Log in\n")
     found = json.loads(ran(two_issues, *arguments).stdout)["outcome"]["outcomes"]

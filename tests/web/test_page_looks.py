@@ -54,6 +54,7 @@ async def working(here, tmp_path):
 
 
 @every_look
+@pytest.mark.often("desktop-light", "phone-dark")
 async def test_axe_finds_nothing_and_nothing_overflows_on_pages_with_something_on_them(here, tmp_path, size, scheme):
     session = await working(here, tmp_path)
     older, newer = (each.id for each in (await here.api.engine.ports.store.documents())[session])
@@ -73,6 +74,7 @@ async def test_axe_finds_nothing_and_nothing_overflows_on_pages_with_something_o
 
 
 @every_look
+@pytest.mark.often("desktop-light", "phone-dark")
 async def test_axe_finds_nothing_on_empty_pages_and_those_of_whoever_is_not_let_in(here, size, scheme):
     tab = await here.tab(size, scheme)
     await sound(tab, here, "/", "/web/search", "/web/search?q=okapi", "/web/search?q=%22", "/web/sessions/none")
@@ -86,6 +88,7 @@ async def test_axe_finds_nothing_on_empty_pages_and_those_of_whoever_is_not_let_
 
 
 @every_look
+@pytest.mark.often("desktop-light", "phone-dark")
 async def test_axe_finds_nothing_and_nothing_overflows_on_pages_of_runs(here, size, scheme):
     at_home(here.api)
     session = await here.api.new("parser")
