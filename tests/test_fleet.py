@@ -113,3 +113,15 @@ def test_a_context_that_is_not_told_at_all_is_not_called_unknown():
 def test_a_limit_is_named_whatever_else_the_state_is_about(kind, words):
     [row] = rows([session(status="waiting", detail="asks for permission: Bash", limit={"kind": kind})], [])
     assert row.limit == words
+
+
+def test_a_row_is_made_again_only_of_another_answer_ask_cost_or_depth():
+    answer, parent, known = session("c", "waiting"), session("p"), {}
+    [first] = rows([answer], [], known=known)
+    assert rows([answer], [], known=known)[0] is first
+    assert rows([{**answer, "status": "idle"}], [], known=known)[0].state == "idle"
+    assert rows([answer], [ask("c")], known=known)[0].why == "permission Bash: rm -r build"
+    assert rows([answer], [], [{"id": answer["id"], "spent": {"usd": 2.0}}], known=known)[0].usd == 2.0
+    below = {**answer, "parent": parent["id"]}
+    assert rows([below], [], known=known)[0].depth == 0
+    assert rows([parent, below], [], known=known)[1].depth == 1

@@ -102,18 +102,37 @@ class Row:
         return "warning" if self.warning_percent is not None and self.percent >= self.warning_percent else "ok"
 
 
+KnownRows = dict[str, tuple[dict[str, Any], tuple[object, ...], Row]]
+"""By session: of which answer its row was made, and of what else."""
+
+
 def rows(
     sessions: Sequence[dict[str, Any]],
     asks: Sequence[dict[str, Any]],
     costs: Sequence[dict[str, Any]] = (),
+    known: KnownRows | None = None,
 ) -> list[Row]:
-    """Return the rows in the order to show: by need, children right after their parents."""
+    """Return the rows in the order to show: by need, children right after their parents.
+
+    With `known`, which it keeps, a row is the one from before where the very same answer is given again.
+    """
     asked: dict[str, list[dict[str, Any]]] = {}
     for ask in asks:
         if ask.get("state") == "open":
             asked.setdefault(ask["session"], []).append(ask)
     spent = {cost["id"]: cost["spent"].get("usd") for cost in costs}
-    return [_row(session, depth, asked.get(session["id"], []), spent) for depth, session in in_tree(sessions)]
+    known = {} if known is None else known
+    found = []
+    for depth, session in in_tree(sessions):
+        own = asked.get(session["id"], [])
+        rest = (depth, own, spent.get(session["id"]))
+        before = known.get(session["id"])
+        if before is None or before[0] is not session or before[1] != rest:
+            before = known[session["id"]] = session, rest, _row(session, depth, own, spent)
+        found.append(before[2])
+    for gone in known.keys() - {row.id for row in found}:
+        del known[gone]
+    return found
 
 
 def title(shown: Sequence[Row]) -> str:

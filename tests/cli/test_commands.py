@@ -37,6 +37,7 @@ def test_each_command_and_each_option_says_what_it_does(words):
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
+@pytest.mark.often("new", "handoff", "web devices", "watch", "auto")
 async def test_sm_help_shows_what_the_commands_own_help_shows(bare, words):
     if len(words) > 1 or words[0] in {"server", "config", "handoff"}:
         by_word, by_option = await bare.run("help", *words), await bare.run(*words, "--help")

@@ -139,6 +139,7 @@ async def test_what_is_answered_in_the_screen_is_asked_nowhere_else():
         await rig.until(lambda: rig.call("GET", f"/asks/{ask['id']}")["state"] == "withdrawn", "withdrawn")
 
 
+@pytest.mark.soak
 async def test_a_server_that_is_killed_finds_the_turn_that_ended_without_it():
     async with codex(WORK) as rig:
         session = await rig.new("work on it")
@@ -206,6 +207,7 @@ async def test_an_agent_in_the_sandbox_reaches_neither_its_app_server_nor_ours()
         assert (await ended(rig, session)).text.split() == [str(errno.EPERM)] * 2
 
 
+@pytest.mark.soak
 async def test_a_goal_goes_on_in_the_new_thread_alone():
     document = "# Handoff\nThe goal is G.\nNext step: N.\n"
     hands_off = [Call("create_goal", objective="finish G"), Call("mcp__sm__handoff", document=document), Say("Bye.")]

@@ -96,6 +96,7 @@ async def test_a_draft_of_several_lines_is_waited_for_and_left_as_it_is(tui):
     assert await tui.ready("/clear")
 
 
+@pytest.mark.soak
 async def test_a_turn_that_runs_is_waited_for(tui):
     assert await tui.ready()
     await tui.driver.prompt("run sleep 4;", never)
@@ -107,6 +108,7 @@ async def test_a_turn_that_runs_is_waited_for(tui):
     assert [stop.turn_id for stop in tui.events("Stop")] != []
 
 
+@pytest.mark.soak
 async def test_a_prompt_joins_the_turn_that_runs(tui):
     await tui.prompted("first")  # while a client starts, a second prompt waits for the first one's turn
     assert await tui.ready()
@@ -149,6 +151,7 @@ async def test_no_key_goes_into_a_dialog_that_only_the_screen_shows(tui):
     await tui.cleared()
 
 
+@pytest.mark.soak
 async def test_a_command_that_was_allowed_is_work_and_no_dialog(tui):
     assert await tui.ready()
     await tui.driver.prompt("ask sleep 5;", never)

@@ -25,6 +25,7 @@ HANDS_OFF = [WROTE, HANDED_OFF, Say("Handed off.")]
 HEADLESS = '[runner]\nmode = "headless"\n'
 
 
+@pytest.mark.soak
 async def test_an_issue_is_worked_on_over_a_continuation_without_a_screen():
     full = READ.but(context=50_000)
     script = scenario(

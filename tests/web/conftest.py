@@ -42,8 +42,8 @@ async def here(tmp_path, shared_browser):
     found = await shared_browser.get()
     async with served(tmp_path) as (api, port):
         yield Site(api, port, found)
-    for context in found.contexts:
-        await context.close()
+        for context in found.contexts:  # first: a server waits for those who follow it
+            await context.close()
 
 
 def pytest_collection_modifyitems(items):

@@ -12,7 +12,7 @@ from textual.screen import Screen
 
 from sm.client import Client
 from sm.clock import Clock, SystemClock
-from sm.fleet import rows, title
+from sm.fleet import KnownRows, rows, title
 from sm.plain_marks import in_cells
 from sm.tui.actions import SessionActions
 from sm.tui.commands.terminal import CommandTerminal, OwnTerminal
@@ -50,6 +50,7 @@ class Dashboard(SessionActions):
         """Why the server cannot be asked; None while it answers."""
         self.lost_at = self.clock.now()
         self._drawn = float("-inf")
+        self._rows: KnownRows = {}
         self._own_filters = (PlainMarks(),) if ascii_only else ()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -67,7 +68,7 @@ class Dashboard(SessionActions):
             self.lost = None
             self.main.lose("")
         self._drawn = time.monotonic()
-        shown = rows(picture.sessions, picture.asks, picture.costs)
+        shown = rows(picture.sessions, picture.asks, picture.costs, self._rows)
         self.main.show(shown, picture.at)
         self._name_terminal(f"sm: {title(shown)}")
 

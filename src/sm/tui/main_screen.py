@@ -16,7 +16,7 @@ from sm.tui.keys import main_bindings, main_hint
 from sm.tui.look import GOOD, PLAIN_STYLE, QUIET_STYLE, WARN, state_style
 from sm.tui.sessions.cells import WHOLE_DRIVERS, client_name, gauge
 from sm.tui.sessions.session_list import SessionList
-from sm.tui.text import ago, dollars, one_line
+from sm.tui.text import about, dollars, one_line
 
 SAID_S = 8.0
 
@@ -138,9 +138,9 @@ def searched(row: Row) -> str:
 def described(row: Row, now: float) -> Text:
     """Return four lines about a session: state with its evidence, context and client, place, last words."""
     shown = Text(no_wrap=True, overflow="ellipsis", style=PLAIN_STYLE)
-    shown.append(f"{row.mark} {row.state} {ago(row.since, now)}".rstrip(), state_style(row.state, strong=True))
+    shown.append(f"{row.mark} {row.state} {about(row.since, now)}".rstrip(), state_style(row.state, strong=True))
     shown.append(f" · {row.why}" if row.why else "")
-    seen = f"{row.evidence}, {ago(row.seen, now)} ago" if row.seen is not None else row.evidence
+    seen = f"{row.evidence}, {about(row.seen, now)} ago" if row.seen is not None else row.evidence
     shown.append(f" · {seen}" if seen else "", QUIET_STYLE)
     shown.append("\n")
     for text, style in gauge(row):

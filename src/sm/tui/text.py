@@ -39,11 +39,6 @@ def duration(seconds: float | None) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
-def ago(at: float | None, now: float) -> str:
-    """Return how long ago it was; empty where it is not known."""
-    return duration(None if at is None else now - at)
-
-
 def about(at: float | None, now: float) -> str:
     """Return how long ago it was, in steps of ten seconds, so that a line says another thing less often."""
     seconds = None if at is None else max(0.0, now - at)
