@@ -19,7 +19,7 @@ from sm.core.ports.clock import Clock
 from sm.tui.server.requests import Api, SeenEvent
 
 RETRY_INTERVAL_S = 0.5
-MIN_INTERVAL_S, MAX_INTERVAL_S = 0.1, 0.7
+MIN_INTERVAL_S, MAX_INTERVAL_S = 0.1, 0.8
 """Between two pictures; with the time to take one, a change is shown within a second."""
 COST_FACTOR = 60.0
 """A picture is followed by this many times its cost in processor time, so that many sessions take little of it."""

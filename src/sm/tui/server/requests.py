@@ -25,6 +25,9 @@ ACTION_TIMEOUT_S = 30.0
 SILENCE_TIMEOUT_S = 60.0
 """A stream without a byte for that long is dead: the server sends a ping every 15 s."""
 MAX_EVENT_BYTES = 1 << 24
+EVENTS_INTERVAL_S = 0.2
+"""Events that come close together are read together: waking up takes longer than reading them."""
+END = b"\r\n\r\n"
 FAILURES = (OSError, ValueError, EOFError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 OK = 200
 
@@ -48,7 +51,7 @@ class Api:
 
     async def call(self, method: str, path: str, body: object = None, timeout: float = ACTION_TIMEOUT_S) -> Any:  # noqa: ANN401, ASYNC109  # as above
         try:
-            async with asyncio.timeout(timeout), self._connected(method, path, body) as (status, reader):
+            async with asyncio.timeout(timeout), self._connected(method, path, body) as (status, reader, _):
                 content = await reader.read()
         except FAILURES as problem:
             raise UnavailableError(str(problem) or "timed out") from problem
@@ -64,28 +67,33 @@ class Api:
         """
         extra = "" if after is None else f"Last-Event-ID: {after}\r\n"
         try:
-            async with self._connected("GET", "/events", None, extra) as (status, reader):
+            async with self._connected("GET", "/events", None, extra) as (status, reader, transport):
                 if status != OK:
                     answered(self.client.address, status, await reader.read())
-                while block := await self._block(reader):
-                    _, found, data = block.partition(b"data: ")
-                    yield msgspec.json.decode(data, type=SeenEvent) if found else None  # `subscribed`, or a ping
+                begun = b""
+                while read := await self._read(reader):
+                    *blocks, begun = (begun + read).split(END)
+                    for block in blocks:
+                        _, found, data = block.partition(b"data: ")
+                        yield msgspec.json.decode(data, type=SeenEvent) if found else None  # `subscribed`, or a ping
+                    if len(begun) > MAX_EVENT_BYTES:
+                        raise ValueError("an event without an end")
+                    transport.pause_reading()
+                    await asyncio.sleep(EVENTS_INTERVAL_S)
+                    transport.resume_reading()
         except FAILURES as problem:
             raise UnavailableError(str(problem)) from problem
 
-    async def _block(self, reader: asyncio.StreamReader) -> bytes:
-        """Return the lines of an event, of which the last is its data; empty at the end."""
+    async def _read(self, reader: asyncio.StreamReader) -> bytes:
+        """Return what has come; empty at the end."""
         async with asyncio.timeout(SILENCE_TIMEOUT_S):
-            try:
-                return await reader.readuntil(b"\r\n\r\n")
-            except asyncio.IncompleteReadError:
-                return b""
+            return await reader.read(MAX_EVENT_BYTES)
 
     @asynccontextmanager
     async def _connected(
         self, method: str, path: str, body: object, extra: str = ""
-    ) -> AsyncIterator[tuple[int, asyncio.StreamReader]]:
-        """Send a request; yield the status and the reader of what follows the head.
+    ) -> AsyncIterator[tuple[int, asyncio.StreamReader, asyncio.Transport]]:
+        """Send a request; yield the status, the reader of what follows the head, and what that comes by.
 
         It is HTTP/1.0 to the server, so that the body has no chunks and ends with the connection.
         """
@@ -97,11 +105,12 @@ class Api:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(host, int(port), limit=MAX_EVENT_BYTES)
         try:
+            assert isinstance(writer.transport, asyncio.Transport)
             writer.write(request)
-            head = await reader.readuntil(b"\r\n\r\n")
+            head = await reader.readuntil(END)
             status = head[9:12]  # after "HTTP/1.1 "
             if not head.startswith(b"HTTP/1.") or not status.isdigit():
                 raise ValueError("no HTTP answer")
-            yield int(status), reader
+            yield int(status), reader, writer.transport
         finally:
             writer.close()
