@@ -11,6 +11,7 @@ from sm.core.model.notification import (
     Episode,
     defused,
     digest,
+    ended_run,
     kept,
     notification,
     plain_words,
@@ -104,3 +105,9 @@ def test_what_a_tool_is_given_reads_as_its_words(given, words):
 def test_the_end_of_a_run_is_one_episode_however_often_it_is_reported():
     first, second = (run_ended("R-1", "shop", "2 delivered", at) for at in (1.0, 2.0))
     assert (first.id, first.kind, first.name, first.said) == (second.id, Kind.RUN_ENDED, "shop", "2 delivered")
+
+
+def test_the_end_of_a_run_names_the_run_and_no_other_episode_does():
+    ended = run_ended("R-20260101-000000-cc33", "p", "1 done", 1.0)
+    assert ended_run(ended) == "R-20260101-000000-cc33"
+    assert ended_run(episode(1, Kind.ASK)) == ""
