@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
+
+RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+"""Of a run that is listed, and has a page; another one is not ours."""
 
 
 class KnownIssue(msgspec.Struct, frozen=True):

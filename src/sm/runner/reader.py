@@ -20,7 +20,7 @@ from sm.core.errors import SmError
 from sm.runner.attempt import mark
 from sm.runner.database import local_database
 from sm.runner.durable import loaded
-from sm.runner.known_runs import KnownIssue, KnownRun, ReadAnswer, ReadRequest
+from sm.runner.known_runs import RUN_NAME, KnownIssue, KnownRun, ReadAnswer, ReadRequest
 from sm.runner.outcome import IssueOutcome
 from sm.runner.report import report, used
 from sm.runner.runs import IssueInRun, Runs, SeenRun, opened
@@ -28,8 +28,6 @@ from sm.runner.runs import IssueInRun, Runs, SeenRun, opened
 MAX_RUNS = 20
 """The newest, of all projects."""
 MAX_OF_PROJECT = 20
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-"""Of a run; another one is not ours."""
 FILE = re.compile(r"(.+)-[0-9a-f]{8}")
 SETTLES_S = 5.0
 Stamp = tuple[int, int, bool]
@@ -84,7 +82,7 @@ class Reader:
         before = self.known.get(file)
         if before is None or before[0] != stamp:
             with opened(local_database(file)) as runs:
-                newest = [run for run in runs.all()[:MAX_OF_PROJECT] if NAME.fullmatch(run.run)]
+                newest = [run for run in runs.all()[:MAX_OF_PROJECT] if RUN_NAME.fullmatch(run.run)]
                 before = self.known[file] = stamp, tuple(_known(runs, run, file) for run in newest)
         return before[1]
 

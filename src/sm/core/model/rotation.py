@@ -45,6 +45,8 @@ BEFORE_CLEAR = frozenset({Phase.RESERVED, Phase.SNAPSHOT, Phase.CLEARING})
 AFTER_CLEAR = frozenset({Phase.EMPTY, Phase.PROMPTING})
 OVER = frozenset({Phase.DONE, Phase.FAILED, Phase.CANCELLED})
 UNDER_WAY = BEFORE_CLEAR | AFTER_CLEAR
+IN_ORDER = tuple(phase for phase in Phase if phase not in {Phase.FAILED, Phase.CANCELLED})
+"""The phases of a rotation that goes well."""
 CANCELLABLE = frozenset({Phase.PENDING, Phase.RESERVED, Phase.SNAPSHOT})
 
 

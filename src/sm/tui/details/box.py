@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from sm.cli.format import tokens
 from sm.client import session_path
+from sm.core.model.rotation import IN_ORDER, OVER
 from sm.fleet import Row
 from sm.tui.details.chart import chart
 from sm.tui.details.history import history
@@ -21,9 +22,6 @@ from sm.tui.server.requests import SeenEvent
 from sm.tui.text import dollars, duration, one_line, time_of_day
 
 MAX_MESSAGES = 12
-PHASES = ("pending", "reserved", "snapshot", "clearing", "empty", "prompting", "done")
-OTHER_PHASES = frozenset({"failed", "cancelled"})
-OVER = OTHER_PHASES | {"done"}
 INTERVAL_S = 1.0
 View = dict[str, Any]
 
@@ -103,7 +101,7 @@ def _rotation_lines(view: View, now: float) -> Iterator[tuple[str, bool]]:
     if phase is None:
         yield "no handoff yet", True
         return
-    steps = PHASES if phase not in OTHER_PHASES else (*PHASES[:-1], phase)
+    steps = IN_ORDER if phase in IN_ORDER else (*IN_ORDER[:-1], phase)
     yield " → ".join(f"[{step}]" if step == phase else step for step in steps), False
     age = duration(now - found["since"]) if found.get("since") else ""
     since = f" {age} ago" if phase in OVER else f" for {age}"

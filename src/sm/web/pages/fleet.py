@@ -105,20 +105,15 @@ def _key(row: Row) -> Key:
 
 def changed_parts(before: FleetPicture, after: FleetPicture) -> dict[str, str]:
     """Return the HTML of each part that reads otherwise than before."""
-    found = {}
     row_item = environment().get_template("_row.html").module.row_item  # type: ignore[attr-defined]  # a macro of it
     ask_item = environment().get_template("_ask.html").module.ask_item  # type: ignore[attr-defined]
     run_item = environment().get_template("_run.html").module.run_item  # type: ignore[attr-defined]
-    for row in after.rows:
-        if before.keys.get(f"row-{row.id}") != after.keys[f"row-{row.id}"]:
-            found[f"row-{row.id}"] = str(row_item(row, after.at))
-    for ask in after.asks:
-        if before.keys.get(f"ask-{ask['id']}") != after.keys[f"ask-{ask['id']}"]:
-            found[f"ask-{ask['id']}"] = str(ask_item(ask, after.at))
-    for run in after.runs:
-        if before.keys.get(f"run-{run.name}") != after.keys[f"run-{run.name}"]:
-            found[f"run-{run.name}"] = str(run_item(run, after.at))
-    return found
+    parts = (
+        *((f"row-{row.id}", row_item, row) for row in after.rows),
+        *((f"ask-{ask['id']}", ask_item, ask) for ask in after.asks),
+        *((f"run-{run.name}", run_item, run) for run in after.runs),
+    )
+    return {name: str(item(of, after.at)) for name, item, of in parts if before.keys.get(name) != after.keys[name]}
 
 
 def order(shown: list[Row], asks: list[dict[str, Any]], runs: list[RunView]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from sm.core.model.rotation import OVER, Phase, PhaseEntered
+from sm.core.model.rotation import IN_ORDER, OVER, Phase, PhaseEntered
 
 MAX_PHASES = 1_000
 """Of a session, the newest: a rotation enters seven, and some more for each time that it waits again."""
@@ -22,9 +22,7 @@ WAITS_FOR = {
     Phase.PROMPTING: "the client to submit the wake prompt",
 }
 """What each phase waits for where its note says nothing closer."""
-IN_ORDER = (*WAITS_FOR, Phase.DONE)
-ENDS = frozenset(phase.value for phase in OVER)
-BEGINNINGS = frozenset({Phase.PENDING.value, Phase.RESERVED.value})
+BEGINNINGS = frozenset({Phase.PENDING, Phase.RESERVED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +83,17 @@ def rotation_lines(entered: Sequence[PhaseEntered]) -> list[RotationLine]:
 
 def _begins(last: PhaseEntered, each: PhaseEntered) -> bool:
     """Whether another rotation begins: about another document, or cleared again without one."""
-    again = last.phase == Phase.DONE.value and each.phase in BEGINNINGS
+    again = last.phase == Phase.DONE and each.phase in BEGINNINGS
     return each.handoff != last.handoff or each.event == "ClearRequested" or again
 
 
 def _line(group: list[PhaseEntered], replaced: float | None) -> RotationLine:
     steps = [PhaseStep(each.phase, each.at, after.at - each.at) for each, after in pairwise(group)]
     last = group[-1]
-    ended = last.at if last.phase in ENDS else replaced
+    ended = last.at if last.phase in OVER else replaced
     steps.append(PhaseStep(last.phase, last.at, None if ended is None else ended - last.at))
-    turn = next((step.at for step in reversed(steps) if step.phase == Phase.RESERVED.value), None)
-    outcome = last.phase if last.phase in ENDS else "replaced" if replaced is not None else ""
+    turn = next((step.at for step in reversed(steps) if step.phase == Phase.RESERVED), None)
+    outcome = last.phase if last.phase in OVER else "replaced" if replaced is not None else ""
     length = None if ended is None or turn is None else ended - turn
     waited = (ended or last.at) - group[0].at - (length or 0.0)
     return RotationLine(last.handoff, tuple(steps), outcome, length, waited)
@@ -105,11 +103,11 @@ def running(view: dict[str, Any], lines: Sequence[RotationLine]) -> RunningRotat
     """Return what runs, by the session's answer `view`; None where nothing does, or the last one is over."""
     found = view["handoff"]
     phase = found["phase"]
-    if phase is None or phase in {Phase.DONE.value, Phase.CANCELLED.value}:
+    if phase is None or phase in {Phase.DONE, Phase.CANCELLED}:
         return None
     line = next((line for line in reversed(lines) if line.handoff == (found.get("id") or "")), None)
     passed = () if line is None else line.steps[:-1] if line.steps[-1].phase == phase else line.steps
-    failed = phase == Phase.FAILED.value
+    failed = phase == Phase.FAILED
     return RunningRotation(
         phase=phase,
         since=found.get("since") or view["created"],

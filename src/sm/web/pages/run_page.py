@@ -10,10 +10,10 @@ from starlette.responses import Response
 from sm.api.routes import backend
 from sm.archive.redaction.redact import redacted
 from sm.core.errors import SmError, error
-from sm.runner.known_runs import ReadAnswer
+from sm.runner.known_runs import RUN_NAME, ReadAnswer
 from sm.web.answers import html_answer
 from sm.web.pages.fleet_page import live, page
-from sm.web.pages.runs import NAME, run_views
+from sm.web.pages.runs import run_views
 from sm.web.pages.templates import render
 
 
@@ -31,7 +31,7 @@ async def parts(request: Request) -> Response:
 async def _shown(request: Request) -> dict[str, Any]:
     shared, name = live(request), request.path_params["run"]
     unknown = error("not_found", "No such run on this machine", "sm runs list shows those of a project")
-    if NAME.fullmatch(name) is None:
+    if RUN_NAME.fullmatch(name) is None:
         raise unknown
     picture = await shared.refresh()
     try:

@@ -5,17 +5,14 @@ A run that only its sessions tell of, as one in a shared PostgreSQL, is shown wi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sm.fleet import Row
-from sm.runner.known_runs import KnownIssue, KnownRun
+from sm.runner.known_runs import RUN_NAME, KnownIssue, KnownRun
 from sm.runner.run_id import begun_at
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-"""Of a run that has a part of the page, and a page."""
 MARKS = {
     "works": ("●", "working"),
     "waits": ("◌", "starting"),
@@ -33,8 +30,23 @@ UNKNOWN = ("~", "unknown")
 OPEN = frozenset({"works", "waits"})
 
 
+class InState:
+    """What is drawn by its state."""
+
+    __slots__ = ()
+    state: str
+
+    @property
+    def mark(self) -> str:
+        return MARKS.get(self.state, UNKNOWN)[0]
+
+    @property
+    def kind(self) -> str:
+        return MARKS.get(self.state, UNKNOWN)[1]
+
+
 @dataclass(frozen=True, slots=True)
-class IssueView:
+class IssueView(InState):
     issue: str
     state: str
     title: str
@@ -47,31 +59,15 @@ class IssueView:
     reason: str
     hint: str
 
-    @property
-    def mark(self) -> str:
-        return MARKS.get(self.state, UNKNOWN)[0]
-
-    @property
-    def kind(self) -> str:
-        return MARKS.get(self.state, UNKNOWN)[1]
-
 
 @dataclass(frozen=True, slots=True)
-class RunView:
+class RunView(InState):
     name: str
     project: str
     state: str
     begun: float | None
     issues: tuple[IssueView, ...]
     spent: str
-
-    @property
-    def mark(self) -> str:
-        return MARKS.get(self.state, UNKNOWN)[0]
-
-    @property
-    def kind(self) -> str:
-        return MARKS.get(self.state, UNKNOWN)[1]
 
     @property
     def counts(self) -> str:
@@ -103,9 +99,9 @@ def run_views(known: Iterable[KnownRun], rows: Sequence[Row]) -> list[RunView]:
     attempts: dict[str, list[Row]] = {}
     for row in rows:
         mark, _, number = (row.attempt or "").rpartition("/")
-        if number and NAME.fullmatch(mark.partition("/")[0]):
+        if number and RUN_NAME.fullmatch(mark.partition("/")[0]):
             attempts.setdefault(mark, []).append(row)
-    kept = {run.run: run for run in known if NAME.fullmatch(run.run)}
+    kept = {run.run: run for run in known if RUN_NAME.fullmatch(run.run)}
     others = dict.fromkeys(mark.partition("/")[0] for mark in attempts if mark.partition("/")[0] not in kept)
     by_id = {row.id: row for row in rows}
     return [*(_of_sessions(run, attempts) for run in others), *(_view(run, attempts, by_id) for run in kept.values())]
